@@ -1,0 +1,68 @@
+/**
+ * Every row of the bench with its figure. A row with a floor counts as a ratio to that floor measured in the same run,
+ * because hosts are shared and noisy; the others count in their own unit. `at` says which percentile must hold.
+ */
+import { cpus } from 'node:os'
+import type { Summary } from './samples.ts'
+
+export interface Figure {
+  readonly id: string
+  readonly floor?: { readonly of: string; readonly title: string; readonly scale?: () => number }
+  readonly at: 'p50' | 'p99'
+  readonly limit: { readonly atMost: number } | { readonly atLeast: number }
+}
+
+export const burstSize = 20
+
+export const figures: readonly Figure[] = [
+  { id: 'setup-warm', at: 'p50', limit: { atMost: 15 } },
+  { id: 'create', floor: { of: 'claim', title: 'claim' }, at: 'p50', limit: { atMost: 1.4 } },
+  { id: 'exec-api', floor: { of: 'exec', title: 'exec' }, at: 'p50', limit: { atMost: 2 } },
+  { id: 'attach', floor: { of: 'exec', title: 'exec' }, at: 'p50', limit: { atMost: 2 } },
+  { id: 'stdout', floor: { of: 'stream', title: 'stream' }, at: 'p50', limit: { atLeast: 0.6 } },
+  { id: 'get', at: 'p50', limit: { atMost: 2 } },
+  { id: 'list', at: 'p50', limit: { atMost: 10 } },
+  { id: 'creates', at: 'p50', limit: { atLeast: 500 } },
+  { id: 'get-meanwhile', at: 'p99', limit: { atMost: 10 } },
+  {
+    id: 'burst',
+    floor: {
+      of: 'claim',
+      title: `${burstSize} claims ÷ cores`,
+      scale: () => burstSize / cpus().length / 1000,
+    },
+    at: 'p50',
+    limit: { atMost: 1.3 },
+  },
+  { id: 'idle-memory', at: 'p50', limit: { atMost: 44 } },
+  { id: 'idle-cpu', at: 'p50', limit: { atMost: 0.2 } },
+  { id: 'node-memory', at: 'p50', limit: { atMost: 1 } },
+  { id: 'restart-serving', at: 'p99', limit: { atMost: 3 } },
+  { id: 'restart-adopted', at: 'p99', limit: { atMost: 10 } },
+  { id: 'agent-resident', at: 'p50', limit: { atMost: 10 } },
+]
+
+/** How a row stands: its ratio where it has a floor, and whether it holds its figure. */
+export interface Standing {
+  readonly figure?: Figure
+  readonly floor?: number
+  readonly ratio?: number
+  readonly holds?: boolean
+}
+
+/** Judges a row by its figure and the floors of the same run; a row whose floor is missing is not judged. */
+export function judge(id: string, summary: Summary, floors: ReadonlyMap<string, Summary>): Standing {
+  const figure = figures.find((each) => each.id === id)
+  if (!figure) return {}
+  const measured = summary[figure.at]
+  if (!figure.floor) return { figure, holds: within(measured, figure.limit) }
+  const base = floors.get(figure.floor.of)?.p50
+  if (base === undefined) return { figure }
+  const floor = base * (figure.floor.scale?.() ?? 1)
+  const ratio = measured / floor
+  return { figure, floor, ratio, holds: within(ratio, figure.limit) }
+}
+
+function within(value: number, limit: Figure['limit']): boolean {
+  return 'atMost' in limit ? value <= limit.atMost : value >= limit.atLeast
+}

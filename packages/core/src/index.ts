@@ -1,0 +1,6 @@
+export * from './effects/backoff.ts'
+export * from './requests/idempotency.ts'
+export * from './retention/retention.ts'
+export * from './sandbox/events.ts'
+export * from './sandbox/state.ts'
+export * from './sandbox/step.ts'

@@ -1,0 +1,13 @@
+/** The host side of the guest channel: one session with the agent in a microVM, and what keeps it alive. */
+export type { AttachFirst, AttachRequests } from './attach-requests.ts'
+export { attachRequests } from './attach-requests.ts'
+export type { LinkBudgets } from './budgets.ts'
+export { defaultLinkBudgets } from './budgets.ts'
+export type { LinkEnd, LinkEndKind, LinkOpenFailure } from './errors.ts'
+export { GuestLinkError } from './errors.ts'
+export type { GuestLink, GuestLinkOptions } from './link.ts'
+export { openGuestLink } from './link.ts'
+export type { LinkSecretStore, LinkSecrets } from './secrets.ts'
+export { bootSecrets, memorySecrets } from './secrets.ts'
+export type { GuestSession, GuestSessionOptions, SessionEvent } from './session.ts'
+export { openGuestSession } from './session.ts'

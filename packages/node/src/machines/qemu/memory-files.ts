@@ -1,0 +1,80 @@
+/**
+ * Guest memory as VMMs get it: a sealed memfd that holds what a snapshot's memory file holds, mapped private by every
+ * machine restored from it, so that the kernel shares its pages and copies those that are written.
+ *
+ * Why not the file itself: QEMU 7.2 opens guest memory read-write, so the VMM's uid would need write access to a file
+ * that other sandboxes map, and the descriptor would stay with the VMM. A memfd with the write, grow and shrink seals
+ * gives the same mapping, and no one can change or truncate it ever again. It costs RAM of the size of its data
+ * (about 100 MB for a base snapshot), once for all machines of one snapshot.
+ *
+ * The file of a snapshot is remembered for the next machine; at most `maxKept` are, the least recently used goes. A
+ * file goes out of RAM when neither this process nor a machine holds it.
+ */
+import { fstatSync, ftruncateSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { copyData } from '../../host/copy.ts'
+import { addSeals, createMemfd, Descriptor, getSeals, openToRead, seals } from '../../host/descriptors.ts'
+import { MachineError } from '../machine-error.ts'
+
+/** Memory files kept for the next restore. */
+const maxKept = 4
+
+const allSeals = seals.seal | seals.shrink | seals.grow | seals.write
+
+interface Kept {
+  readonly key: string
+  readonly file: Promise<Descriptor>
+}
+
+export class MemoryFiles {
+  #kept: Kept[] = []
+
+  /** The sealed memory of a snapshot's file, which this object owns. Never written again once a snapshot is complete. */
+  async of(path: string, sizeBytes: number): Promise<Descriptor> {
+    const info = await stat(path)
+    const key = `${info.dev}:${info.ino}:${info.mtimeMs}:${info.size}`
+    const present = this.#kept.find(kept => kept.key === key)
+    const chosen = present ?? { key, file: loadMemory(path, sizeBytes) }
+    this.#kept = [chosen, ...this.#kept.filter(kept => kept !== chosen)]
+    for (const dropped of this.#kept.splice(maxKept)) void dropped.file.then(file => file.close(), () => {})
+    try {
+      return await chosen.file
+    } catch (error) {
+      this.#kept = this.#kept.filter(kept => kept !== chosen)
+      throw error
+    }
+  }
+
+  close(): void {
+    for (const { file } of this.#kept.splice(0)) void file.then(descriptor => descriptor.close(), () => {})
+  }
+}
+
+/** Memory for a machine that boots: all zeroes. The caller owns it. */
+export function emptyMemory(sizeBytes: number): Descriptor {
+  const file = createMemfd('space-memory')
+  ftruncateSync(file.fd, sizeBytes)
+  addSeals(file.fd, allSeals)
+  return file
+}
+
+async function loadMemory(path: string, sizeBytes: number): Promise<Descriptor> {
+  using source = openToRead(path)
+  const { size } = fstatSync(source.fd)
+  if (size !== sizeBytes) throw new MachineError('snapshot_unusable', `memory file of ${size} bytes, not ${sizeBytes}`)
+  const file = createMemfd('space-memory')
+  try {
+    ftruncateSync(file.fd, sizeBytes)
+    await copyData(source.fd, file.fd, sizeBytes)
+    addSeals(file.fd, allSeals)
+    return file
+  } catch (error) {
+    file.close()
+    throw error
+  }
+}
+
+/** Whether a descriptor a VMM gave back can only be memory that nobody changes. */
+export function isSealedMemory(file: Descriptor, sizeBytes: number): boolean {
+  return (getSeals(file.fd) & seals.write) !== 0 && fstatSync(file.fd).size === sizeBytes
+}
