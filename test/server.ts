@@ -58,7 +58,7 @@ export class Server {
   async boot(): Promise<void> {
     const log = createWriteStream(join(this.home, 'server.log'), { flags: 'a' })
     await once(log, 'open')
-    const child = spawn(process.execPath, [cli, 'up', '--yes', '--no-first-run'], {
+    const child = spawn(process.execPath, [cli, 'up', '--yes', '--no-first'], {
       cwd: root,
       env: { ...process.env, ...this.env },
       stdio: ['ignore', log, log],

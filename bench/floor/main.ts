@@ -25,6 +25,7 @@ import { startAhead } from './vmm.ts'
 
 const memoryMib = 1024
 const mebibyte = 1_048_576
+const channelRowIds = ['exec', 'answer', 'stream', 'agent-resident']
 const { values: options } = parseArgs({ options: { only: { type: 'string' }, quick: { type: 'boolean' } } })
 const quick = options.quick === true
 const wanted = options.only?.split(',')
@@ -37,7 +38,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
   })
 try {
   await disk()
-  if (['vmm-start', 'claim', 'exec', 'answer', 'stream', 'agent-resident'].some(wants)) await guest()
+  if (['vmm-start', 'claim', ...channelRowIds].some(wants)) await guest()
 } finally {
   await rm(folder, { recursive: true, force: true })
 }
@@ -78,6 +79,7 @@ async function guest(): Promise<void> {
     }
     report({ id: 'vmm-start', title: 'QEMU started to control socket ready', unit: 'ms', values })
   }
+  if (!['claim', ...channelRowIds].some(wants)) return
   progress('booting the guest once for its snapshot …')
   const snapshot = await makeSnapshot(folder, image, memoryMib)
   const claims: number[] = []

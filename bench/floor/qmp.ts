@@ -22,10 +22,7 @@ export async function openQmp(path: string, timeoutMs: number): Promise<Qmp> {
   const socket = await connectSoon(path, timeoutMs)
   const answers: Waiting[] = []
   const events: (Waiting & { readonly name: string })[] = []
-  let greet: () => void = () => undefined
-  const greeted = new Promise<void>((resolve) => {
-    greet = resolve
-  })
+  const greeted = Promise.withResolvers<void>()
   let held = ''
   socket.setEncoding('utf8')
   socket.on('data', (chunk: string) => {
@@ -38,7 +35,7 @@ export async function openQmp(path: string, timeoutMs: number): Promise<Qmp> {
   })
   const take = (line: string) => {
     const message = JSON.parse(line) as Record<string, unknown>
-    if ('QMP' in message) greet()
+    if ('QMP' in message) greeted.resolve()
     else if ('event' in message) {
       const name = message['event']
       for (const waiting of events.splice(0)) {
@@ -52,6 +49,7 @@ export async function openQmp(path: string, timeoutMs: number): Promise<Qmp> {
     else answers.shift()?.resolve(message['return'])
   }
   const fail = () => {
+    greeted.reject(new FloorError('QEMU closed its control socket before it greeted.'))
     for (const waiting of [...answers.splice(0), ...events.splice(0)])
       waiting.reject(new FloorError('QEMU closed its control socket.'))
   }
@@ -71,7 +69,9 @@ export async function openQmp(path: string, timeoutMs: number): Promise<Qmp> {
     },
     close: () => socket.destroy(),
   }
-  await greeted
+  const deadline = setTimeout(() => socket.destroy(), timeoutMs)
+  await greeted.promise
+  clearTimeout(deadline)
   await qmp.command('qmp_capabilities')
   return qmp
 }

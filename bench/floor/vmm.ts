@@ -7,16 +7,14 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { accelerator } from '../accelerator.ts'
 import { FloorError } from './errors.ts'
 import type { Image } from './image.ts'
 import { openQmp, type Qmp } from './qmp.ts'
-
-/** What this host offers: the floor is measured where the product runs. */
-export const accelerator = existsSync('/dev/kvm') ? 'kvm' : 'tcg'
 
 const controlTimeoutMs = 30_000
 const quitTimeoutMs = 5_000
@@ -129,7 +127,12 @@ async function start(folder: string, args: readonly string[]): Promise<Vmm> {
     child.once('exit', (code) => reject(new FloorError(`QEMU ended with code ${code}: ${stderr.trim()}`)))
   })
   failed.catch(() => undefined)
-  const qmp = await Promise.race([openQmp(control, controlTimeoutMs), failed])
+  // A QEMU that refuses its arguments closes the socket first and says why a moment later.
+  const opened = openQmp(control, controlTimeoutMs).catch(async (error: unknown) => {
+    await delay(500)
+    throw error
+  })
+  const qmp = await Promise.race([opened, failed])
   return {
     pid: child.pid ?? 0,
     qmp,
@@ -154,7 +157,7 @@ function machineArguments(memoryMib: number, suffix: string): string[] {
     '-M',
     `microvm,acpi=on,pit=on,pic=on,rtc=on${suffix}`,
     '-accel',
-    accelerator,
+    accelerator === 'tcg' ? 'tcg,thread=multi,tb-size=256' : 'kvm',
     '-cpu',
     'max,-svm,-vmx',
     '-m',

@@ -106,6 +106,15 @@ func Keep[T any](p *Program, v T) uintptr {
 	return uintptr(unsafe.Pointer(c))
 }
 
+// KeepSlice returns the address of a slice's first element; 0 when it is empty.
+func KeepSlice[T any](p *Program, s []T) uintptr {
+	if len(s) == 0 {
+		return 0
+	}
+	p.keep = append(p.keep, s)
+	return uintptr(unsafe.Pointer(&s[0]))
+}
+
 func (p *Program) strings(list []string) uintptr {
 	pointers := make([]uintptr, len(list)+1)
 	for i, s := range list {

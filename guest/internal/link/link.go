@@ -34,6 +34,7 @@ const (
 
 // Port is the raw channel: a virtio-serial port or a vsock connection.
 type Port interface {
+	io.Closer
 	io.ReadWriter
 	SetReadDeadline(time.Time) error
 	SetWriteDeadline(time.Time) error

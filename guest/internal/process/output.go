@@ -1,6 +1,9 @@
 package process
 
-import "sync"
+import (
+	"sort"
+	"sync"
+)
 
 // Limits of one process's output that the node has not acknowledged.
 const (
@@ -94,8 +97,8 @@ func (o *output) acknowledge(offset int64) {
 	drop := 0
 	for drop < len(o.blocks) && o.blocks[drop].offset+int64(o.blocks[drop].used) <= offset {
 		b := o.blocks[drop]
-		if drop == len(o.blocks)-1 && b.used < len(b.buffer) && offset < o.end {
-			break
+		if b.used < len(b.buffer) && len(b.buffer) < largeBlockBytes {
+			break // only the last one has room, and it is small: the next bytes go there
 		}
 		if len(b.buffer) == largeBlockBytes {
 			largeBlocks.Put(&b.buffer)
@@ -116,10 +119,7 @@ func (o *output) acknowledge(offset int64) {
 // take copies bytes of one stream from the offset on, at most MaxMessageBytes, into the buffer, which it may grow.
 func (o *output) take(offset int64, into []byte) (Stream, []byte) {
 	into = into[:0]
-	i := 0
-	for i+1 < len(o.segments) && o.segments[i+1].offset <= offset {
-		i++
-	}
+	i := sort.Search(len(o.segments), func(i int) bool { return o.segments[i].offset > offset }) - 1
 	limit := min(o.end, offset+MaxMessageBytes)
 	if i+1 < len(o.segments) {
 		limit = min(limit, o.segments[i+1].offset)

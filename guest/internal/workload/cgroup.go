@@ -27,10 +27,10 @@ const (
 	hooksPath  = mountPoint + "/hooks"
 )
 
-// Cgroup is one directory of the tree.
+// Cgroup is one directory of the tree. Paths are never used again, so it can be asked also after its removal.
 type Cgroup struct {
 	Path string
-	// FD is the open directory, for clone3.
+	// FD is the open directory, for clone3, until the removal.
 	FD int
 }
 
@@ -47,7 +47,7 @@ func makeCgroup(path string) (*Cgroup, error) {
 
 // Read returns a control file's content, at most 64 KiB.
 func (c *Cgroup) Read(file string) (string, error) {
-	fd, err := unix.Openat(c.FD, file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(c.Path+"/"+file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return "", err
 	}
@@ -69,7 +69,7 @@ func (c *Cgroup) Read(file string) (string, error) {
 
 // Write sets a control file.
 func (c *Cgroup) Write(file, value string) error {
-	fd, err := unix.Openat(c.FD, file, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(c.Path+"/"+file, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}

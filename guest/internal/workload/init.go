@@ -25,10 +25,17 @@ var links = [][2]string{
 	{"/proc/self/fd/2", "/dev/stderr"}, {"pts/ptmx", "/dev/ptmx"}, {"/run", "/var/run"},
 }
 
+// TerminalMount is where the agent has the devpts that is the workload's /dev/pts.
+const TerminalMount = "/terminals"
+
 // initProgram is the life of the workload's process 1: it moves the root drive to /, fills it with the kernel's
 // filesystems, and then reaps or becomes systemd. Paths after the chroot are resolved inside the drive.
 func initProgram(c Config) (*fork.Program, error) {
 	run, err := unix.OpenTree(unix.AT_FDCWD, c.RunMount, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	terminals, err := unix.OpenTree(unix.AT_FDCWD, TerminalMount, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +54,7 @@ func initProgram(c Config) (*fork.Program, error) {
 	}
 
 	must(unix.SYS_MOUNT, none, s("/"), none, unix.MS_REC|unix.MS_PRIVATE, none)
-	for _, path := range []string{"/proc", "/sys", "/dev", c.RunMount} {
+	for _, path := range []string{"/proc", "/sys", "/dev", c.RunMount, TerminalMount} {
 		p.Try(unix.SYS_UMOUNT2, s(path), unix.MNT_DETACH)
 	}
 	must(unix.SYS_CHDIR, s(c.DriveMount))
@@ -70,7 +77,8 @@ func initProgram(c Config) (*fork.Program, error) {
 	for _, l := range links {
 		p.Try(unix.SYS_SYMLINK, s(l[0]), s(l[1]))
 	}
-	mount("devpts", "/dev/pts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,gid=5")
+	mkdir("/dev/pts", 0o755)
+	attach(must, s, terminals, "/dev/pts")
 	mkdir("/dev/shm", 0o1777)
 	must(unix.SYS_MOUNT, s("tmpfs"), s("/dev/shm"), s("tmpfs"), unix.MS_NOSUID|unix.MS_NODEV, s("mode=1777"))
 	mkdir("/dev/mqueue", 0o1777)

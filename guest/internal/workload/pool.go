@@ -78,7 +78,7 @@ func (p *Pool) remove(c *Cgroup) {
 	if c.Remove() == nil {
 		return
 	}
-	fd, err := unix.Openat(c.FD, "cgroup.events", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(c.Path+"/cgroup.events", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return
 	}

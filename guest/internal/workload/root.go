@@ -66,3 +66,9 @@ func (r *Root) WriteFile(path string, content []byte, mode uint32) error {
 	_, err = unix.Pwrite(fd, content, 0)
 	return err
 }
+
+// ReplaceFile puts a new regular file in the place of whatever the path is, also of a symbolic link.
+func (r *Root) ReplaceFile(path string, content []byte, mode uint32) error {
+	_ = unix.Unlinkat(r.FD, path, 0)
+	return r.WriteFile(path, content, mode)
+}

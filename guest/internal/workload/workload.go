@@ -31,6 +31,8 @@ type Workload struct {
 	Pool   *Pool
 	Root   *Root
 
+	run      runFolder
+	drive    string
 	hooks    *Cgroup
 	accounts Accounts
 	lookup   sync.Mutex
@@ -41,6 +43,8 @@ type Workload struct {
 
 // Config is what the boot prepared for a workload.
 type Config struct {
+	// Drive is the block device of the root drive.
+	Drive string
 	// DriveMount is where the agent mounted the root drive.
 	DriveMount string
 	// RunMount is a tmpfs that becomes the workload's /run; ModulesMount its /lib/modules, "" = none.
@@ -71,6 +75,10 @@ func Start(c Config, poller *poll.Poller) (*Workload, error) {
 	}
 	w.Root = &Root{FD: rootFD}
 	w.accounts.root = w.Root
+	w.drive = c.Drive
+	if w.run.FD, err = unix.Open(c.RunMount, unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+		return nil, err
+	}
 	if w.ownFD, err = unix.PidfdOpen(os.Getpid(), 0); err != nil {
 		return nil, err
 	}
@@ -181,6 +189,16 @@ func (w *Workload) RunBeside(p *fork.Program, limit time.Duration) error {
 		return fmt.Errorf("exit status %d", status.ExitStatus())
 	}
 	return nil
+}
+
+// DriveBytes is the size of the root drive's device.
+func (w *Workload) DriveBytes() (int64, error) {
+	fd, err := unix.Open(w.drive, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	return unix.Seek(fd, 0, unix.SEEK_END)
 }
 
 // WaitInit blocks until the workload's process 1 has ended.

@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander'
+import about from '../package.json' with { type: 'json' }
 import { addAccount } from './commands/account.ts'
 import { addCreate } from './commands/create.ts'
 import { addDoctor } from './commands/doctor.ts'
@@ -56,6 +57,7 @@ export async function main(
 export function buildProgram(context: CommandContext): Command {
   const program = new Command('space')
     .description('Sandboxes for code you do not trust: microVMs over HTTP.')
+    .version(about.version, '-V, --version', 'print the version')
     .exitOverride()
     .enablePositionalOptions()
     .showHelpAfterError('(--help shows the options and examples)')

@@ -31,7 +31,8 @@ describe('an empty qcow2 layer', () => {
     })
 
   it('is refused for sizes no disk can have', () => {
-    for (const bytes of [0, -512, 100, 1.5, Number.NaN, 17 * 2 ** 40]) expect(() => emptyLayer(bytes)).toThrow(RangeError)
+    for (const bytes of [0, -512, 100, 1.5, Number.NaN, 17 * 2 ** 40])
+      expect(() => emptyLayer(bytes)).toThrow(RangeError)
   })
 
   it('never replaces a file that is there', async () => {
@@ -47,9 +48,13 @@ describe('an empty qcow2 layer', () => {
     const chain = await layerOverTemplate(base, join(folder, 'one.qcow2'))
     const options = `driver=qcow2,file.filename=${chain.writable},backing.driver=raw,backing.file.filename=${base}`
     execFileSync('qemu-io', ['--image-opts', options, '-c', 'read -P 97 0 64k', '-c', 'write -P 98 4k 4k'])
-    const read = execFileSync('qemu-io', ['--image-opts', options, '-c', 'read -P 98 4k 4k', '-c', 'read -P 97 8k 4k'], {
-      encoding: 'utf8',
-    })
+    const read = execFileSync(
+      'qemu-io',
+      ['--image-opts', options, '-c', 'read -P 98 4k 4k', '-c', 'read -P 97 8k 4k'],
+      {
+        encoding: 'utf8',
+      },
+    )
     expect(read).not.toContain('failed')
     expect((await stat(base)).size).toBe(8 << 20)
   })
@@ -61,6 +66,8 @@ describe('an empty qcow2 layer', () => {
     const first = await layerOverTemplate(base, join(folder, 'l1'))
     const second = await layerOver({ base, frozen: [first.writable] }, join(folder, 'l2'))
     expect(second.frozen).toEqual([first.writable])
-    expect(JSON.parse(qemuImg('info', '--output=json', second.writable))).toMatchObject({ 'virtual-size': 3 * 2 ** 30 })
+    expect(JSON.parse(qemuImg('info', '--output=json', second.writable))).toMatchObject({
+      'virtual-size': 3 * 2 ** 30,
+    })
   })
 })

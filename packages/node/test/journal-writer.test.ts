@@ -34,12 +34,15 @@ async function newWriter(limits: JournalLimits = journalLimits): Promise<Journal
 
 type Copied = { readonly kind: JournalItem['kind']; readonly id: string; readonly text: string }
 
-async function collect(items: AsyncIterable<JournalItem>): Promise<{ bytes: Buffer; items: Copied[]; lost: number }> {
+async function collect(
+  items: AsyncIterable<JournalItem>,
+): Promise<{ bytes: Buffer; items: Copied[]; lost: number }> {
   const chunks: Buffer[] = []
   const copied: Copied[] = []
   let lost = 0
   for await (const item of items) {
-    const text = item.kind === 'output' ? item.stream : item.kind === 'event' ? item.event.event : `${item.lostBytes}`
+    const text =
+      item.kind === 'output' ? item.stream : item.kind === 'event' ? item.event.event : `${item.lostBytes}`
     copied.push({ kind: item.kind, id: `${item.position.offset}.${item.position.n}`, text })
     if (item.kind === 'output') chunks.push(Buffer.from(item.data))
     if (item.kind === 'gap') lost += item.lostBytes
@@ -164,7 +167,7 @@ describe('reading', () => {
     const chunk = fc.record({
       stream: fc.constantFrom('stdout', 'stderr', 'pty'),
       size: fc.oneof(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 9000 })),
-      then: fc.constantFrom('more', 'flush', 'reopen'),
+      next: fc.constantFrom('more', 'flush', 'reopen'),
     })
     await fc.assert(
       fc.asyncProperty(fc.array(chunk, { maxLength: 12 }), fc.nat(), async (chunks, cut) => {
@@ -172,12 +175,12 @@ describe('reading', () => {
         const limits = { ...journalLimits, segmentBytes: 4096 }
         let writer = new JournalWriter(await openJournal(own), { limits })
         const sent: Buffer[] = []
-        for (const { stream, size, then } of chunks) {
+        for (const { stream, size, next } of chunks) {
           const data = randomBytes(size)
           writer.append(stream, writer.nextOffset, data)
           sent.push(data)
-          if (then === 'flush') await writer.flush()
-          if (then === 'reopen') {
+          if (next === 'flush') await writer.flush()
+          if (next === 'reopen') {
             await writer.close()
             writer = new JournalWriter(await openJournal(own), { limits })
           }
@@ -272,7 +275,16 @@ describe('reading', () => {
 
 test('an id that is none of ours is refused', () => {
   expect(parsePosition('1.12.3')).toEqual({ epoch: 1, offset: 12, n: 3 })
-  for (const id of ['', '1.2', '1.2.3.4', '-1.2.3', '1.99999999999999999.0', 'a.b.c', ' 1.2.3', '9'.repeat(60)]) {
+  for (const id of [
+    '',
+    '1.2',
+    '1.2.3.4',
+    '-1.2.3',
+    '1.99999999999999999.0',
+    'a.b.c',
+    ' 1.2.3',
+    '9'.repeat(60),
+  ]) {
     expect(parsePosition(id)).toBeUndefined()
   }
 })

@@ -31,7 +31,9 @@ export function addExec(program: Command, context: CommandContext): void {
         '\n\nExit codes are those of `space run`. Ctrl-C is passed on to the command; a second one kills it.',
     )
     .action((sandbox: string, argv: string[], options: Options) =>
-      act(context, { json: options.json, passesCodes: true }, () => exec(context, sandbox, argv, options)),
+      act(context, { json: options.json, passesCodes: true }, () =>
+        exec(context, sandbox, argv[0] === '--' ? argv.slice(1) : argv, options),
+      ),
     )
 }
 

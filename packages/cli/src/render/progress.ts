@@ -31,7 +31,8 @@ export function progressView(terminal: Terminal, now: () => number = () => perfo
   const line = (text: string) => stderr.write(`${live ? '\r\x1b[K' : ''}${text}\n`)
   const draw = () => {
     const parts = [...running.values()].map((step) => `${step.message || step.title} ${elapsed(step)}`)
-    if (live) stderr.write(`\r\x1b[K${cut(parts.map((part) => `· ${part}`).join('  '), (stderr.columns ?? 80) - 1)}`)
+    if (live)
+      stderr.write(`\r\x1b[K${cut(parts.map((part) => `· ${part}`).join('  '), (stderr.columns ?? 80) - 1)}`)
   }
   const elapsed = (step: Running) => renderDuration(now() - step.startedMs)
   const timer = live ? setInterval(draw, redrawMs) : undefined

@@ -32,7 +32,9 @@ export async function doctor(
 }
 
 /** One line a check, the remedy under it. */
-export function renderChecks(checks: readonly Pick<Check, 'title' | 'status' | 'detail' | 'remedy'>[]): string[] {
+export function renderChecks(
+  checks: readonly Pick<Check, 'title' | 'status' | 'detail' | 'remedy'>[],
+): string[] {
   const width = Math.max(...checks.map((one) => one.title.length))
   const marks = { ok: '✓', warn: '!', fail: '✗' } as const
   return checks.flatMap(({ title, status, detail, remedy }) => [
@@ -42,6 +44,7 @@ export function renderChecks(checks: readonly Pick<Check, 'title' | 'status' | '
 }
 
 async function check(context: CommandContext): Promise<Check[]> {
-  const settings = context.settings()
-  return await hostChecks({ home: settings.home }, settings)
+  const { home, apiUrl, dataPlaneUrl, machine } = context.settings()
+  const addresses = { apiUrl: apiUrl.href, dataPlaneUrl: dataPlaneUrl.href }
+  return await hostChecks({ home }, { ...addresses, ...(machine === undefined ? {} : { machine }) })
 }

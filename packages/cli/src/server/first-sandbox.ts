@@ -15,7 +15,11 @@ printf 'python   '; python3 --version
  * Makes a sandbox, runs a command in it and deletes it, showing the whole of it: the proof that what was set up works.
  * Says which environment ran it, and what emulation means where it is emulated.
  */
-export async function runFirstSandbox(context: CommandContext, client: SpaceClient, signal: AbortSignal): Promise<void> {
+export async function runFirstSandbox(
+  context: CommandContext,
+  client: SpaceClient,
+  signal: AbortSignal,
+): Promise<void> {
   const { terminal } = context
   const startedMs = performance.now()
   const { sandbox, operation } = await client.sandboxes.create(
@@ -35,7 +39,10 @@ export async function runFirstSandbox(context: CommandContext, client: SpaceClie
       })
     const { environment } = await client.sandboxes.get(sandbox.id, { signal })
     const took = `created in ${renderDuration(createdMs - startedMs)}, ran in ${Math.round(performance.now() - createdMs)} ms`
-    await note(terminal, `ran by ${environment?.id ?? 'an unknown environment'} (${environment?.machine ?? '?'}), ${took}`)
+    await note(
+      terminal,
+      `ran by ${environment?.id ?? 'an unknown environment'} (${environment?.machine ?? '?'}), ${took}`,
+    )
     if (environment?.accelerator === 'tcg') await note(terminal, emulated)
   } finally {
     await client.sandboxes.delete(sandbox.id, { signal: AbortSignal.timeout(30_000) })

@@ -62,7 +62,8 @@ export async function lockOrFail(home: string): Promise<InstanceLock> {
   const lock = await tryLock(home)
   if (lock !== undefined) return lock
   const holder = await readInstance(home)
-  const who = holder === undefined ? '' : ` (pid ${holder.pid}, at ${holder.apiUrl}, since ${holder.startedAt})`
+  const who =
+    holder === undefined ? '' : ` (pid ${holder.pid}, at ${holder.apiUrl}, since ${holder.startedAt})`
   throw new CliFailure(`SPACE runs already with ${home}${who}`, {
     code: 'already_running',
     remedy: 'use it as it is, end it with `space down`, or set SPACE_HOME for a second one',
@@ -74,7 +75,8 @@ export async function readInstance(home: string): Promise<Instance | undefined> 
   try {
     const value = JSON.parse(await readFile(instancePath(home), 'utf8')) as Partial<Instance>
     const { pid, apiUrl, startedAt } = value
-    if (typeof pid !== 'number' || typeof apiUrl !== 'string' || typeof startedAt !== 'string') return undefined
+    if (typeof pid !== 'number' || typeof apiUrl !== 'string' || typeof startedAt !== 'string')
+      return undefined
     return { pid, apiUrl, startedAt }
   } catch {
     return undefined

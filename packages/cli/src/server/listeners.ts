@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
-import type { Settings } from '../settings/settings.ts'
 import { CliFailure, exitCodes } from '../failure.ts'
+import type { Settings } from '../settings/settings.ts'
 
 export interface ListenAddress {
   readonly host: string

@@ -3,11 +3,15 @@
  * through its contract, in memory. Each needs the other's client to be made, so a service is looked up when it is
  * called.
  */
-import { type Client, createClient, createRouterTransport, type ServiceImpl } from '@connectrpc/connect'
+
 import type { DescService } from '@bufbuild/protobuf'
+import { type Client, createClient, createRouterTransport, type ServiceImpl } from '@connectrpc/connect'
 
 /** A client of a service in this process; `implementation` is asked for at each call. */
-export function memoryClient<S extends DescService>(service: S, implementation: () => ServiceImpl<S>): Client<S> {
+export function memoryClient<S extends DescService>(
+  service: S,
+  implementation: () => ServiceImpl<S>,
+): Client<S> {
   const methods = service.methods.map(({ localName }) => {
     const call = (...args: unknown[]) => {
       const target: Record<string, unknown> = implementation()
@@ -18,5 +22,8 @@ export function memoryClient<S extends DescService>(service: S, implementation: 
     return [localName, call]
   })
   const late = Object.fromEntries(methods) as ServiceImpl<S>
-  return createClient(service, createRouterTransport((router) => router.service(service, late)))
+  return createClient(
+    service,
+    createRouterTransport((router) => router.service(service, late)),
+  )
 }

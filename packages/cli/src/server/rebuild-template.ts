@@ -1,7 +1,7 @@
 import { type Template, templateStore } from '@space/node'
 import type { CommandContext } from '../context.ts'
 import { progressView } from '../render/progress.ts'
-import { watchInterrupts, signalExitCode } from '../terminal/signals.ts'
+import { signalExitCode, watchInterrupts } from '../terminal/signals.ts'
 import { requireServerHost } from './host.ts'
 
 /** Builds a template from its recipe on this machine; a serving process finds the new release by itself. */

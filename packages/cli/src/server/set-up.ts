@@ -29,7 +29,10 @@ export async function runMissingSteps(
   await note(terminal, renderPlan(missing, options.home))
   const asks = !options.yes && terminal.stdin.isTTY === true && terminal.stderr.isTTY === true
   if (asks && !(await confirm(terminal, '\nGo on?', options.signal)))
-    throw new CliFailure('nothing was done', { code: 'declined', remedy: 'run it again when you want to go on' })
+    throw new CliFailure('nothing was done', {
+      code: 'declined',
+      remedy: 'run it again when you want to go on',
+    })
   await note(terminal, '')
   using view = progressView(terminal)
   try {

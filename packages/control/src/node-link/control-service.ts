@@ -12,11 +12,9 @@ import type { NodeReports } from './reports.ts'
 /** How long a node may rely on an answer: a revoked token ends open streams within this time. */
 const validMs = 1000
 
+/** What each action asks for; one that is not here is not served yet and allowed to nobody. */
 const scopeOf: Partial<Record<AuthorizeRequest_Action, Scope>> = {
   [AuthorizeRequest_Action.EXEC]: 'commands:run',
-  [AuthorizeRequest_Action.FILES_READ]: 'files:read',
-  [AuthorizeRequest_Action.FILES_WRITE]: 'files:write',
-  [AuthorizeRequest_Action.PORTS]: 'commands:run',
 }
 
 export interface ControlServiceParts {
@@ -48,6 +46,7 @@ export function controlService(parts: ControlServiceParts): ServiceImpl<typeof C
     report: async (request) => {
       for (const seen of request.sandboxes) await reports.takeSandbox(seen)
       await reports.takeProcesses(request.processes)
+      if (request.complete) reports.compareSoon()
       return {}
     },
 

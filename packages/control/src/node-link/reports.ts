@@ -17,6 +17,7 @@ export class NodeReports {
   readonly #lifecycle: Lifecycle
   readonly #nodeApi: NodeApi
   readonly #log: Logger
+  #comparing: Promise<void> | undefined
 
   constructor(lifecycle: Lifecycle, nodeApi: NodeApi, log: Logger) {
     this.#lifecycle = lifecycle
@@ -60,6 +61,19 @@ export class NodeReports {
     for (const id of running)
       if (!held.has(id))
         await this.#lifecycle.apply(id, { kind: 'observed', observation: { state: 'absent' } })
+  }
+
+  /** Compares in the background, once at a time; a failure is left to the next sweep. */
+  compareSoon(): void {
+    this.#comparing ??= this.compareWithNode()
+      .catch((err: unknown) => this.#log.warn({ op: 'report', outcome: 'not_compared', err }))
+      .finally(() => {
+        this.#comparing = undefined
+      })
+  }
+
+  async close(): Promise<void> {
+    await this.#comparing
   }
 
   async #runningIds(): Promise<string[]> {

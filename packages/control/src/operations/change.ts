@@ -14,14 +14,15 @@ import {
 } from '@space/core'
 import type { Kysely } from 'kysely'
 import { putAsk } from '../store/asks.ts'
-import { beginOperation, endOperation, insertOperation } from '../store/operations.ts'
+import { beginOperation, endOperation, findOperation, insertOperation } from '../store/operations.ts'
 import { endProcessesOfDeleted } from '../store/processes.ts'
 import { updateSandbox } from '../store/sandboxes.ts'
-import type { Database, NewSandboxRow, SandboxRow } from '../store/schema.ts'
+import type { Database, NewSandboxRow, OperationRow, SandboxRow } from '../store/schema.ts'
 
 export interface Change {
   readonly row: SandboxRow
-  readonly effects: readonly Effect[]
+  /** The operation this event opened, as it stands after it. */
+  readonly opened: OperationRow | undefined
 }
 
 /** What a node said beside the state itself. */
@@ -46,23 +47,24 @@ export async function changeSandbox(
       ...observed,
       ...lifecycleColumns(next.state, before),
     })
-  await writeEffects(db, row, next.effects, nowMs)
+  const opened = await writeEffects(db, row, next.effects, nowMs)
   if (row.state !== before.state) await recordEvent(db, row, `sandbox.${row.state}`, nowMs)
   if (row.state === 'deleted' && before.state !== 'deleted') await endProcessesOfDeleted(db, row.id, nowMs)
-  return { row, effects: next.effects }
+  return { row, opened }
 }
 
-/** Writes operations and asks that follow from a step. */
+/** Writes operations and asks that follow from a step; answers the operation that was opened. */
 export async function writeEffects(
   db: Kysely<Database>,
   row: Pick<SandboxRow, 'id' | 'account_id'>,
   effects: readonly Effect[],
   nowMs: number,
-): Promise<void> {
+): Promise<OperationRow | undefined> {
+  let opened: OperationRow | undefined
   for (const effect of effects) {
     switch (effect.kind) {
       case 'operation_opened':
-        await insertOperation(db, {
+        opened = await insertOperation(db, {
           id: effect.operationId,
           accountId: row.account_id,
           sandboxId: row.id,
@@ -75,6 +77,7 @@ export async function writeEffects(
         break
       case 'operation_succeeded':
         await endOperation(db, effect.operationId, { sandboxIds: [row.id] }, nowMs)
+        if (opened?.id === effect.operationId) opened = await findOperation(db, row.account_id, opened.id)
         break
       case 'operation_failed':
         await endOperation(db, effect.operationId, { error: effect.error }, nowMs)
@@ -84,6 +87,7 @@ export async function writeEffects(
         break
     }
   }
+  return opened
 }
 
 /** Keeps that something happened to a sandbox, in the order it happened. */

@@ -4,7 +4,7 @@ import type { Kysely } from 'kysely'
 import type { Caller } from '../auth/tokens.ts'
 import type { ResolvedTemplate } from '../node-link/templates.ts'
 import { insertSandbox } from '../store/sandboxes.ts'
-import type { Database, SandboxRow } from '../store/schema.ts'
+import type { Database, OperationRow, SandboxRow } from '../store/schema.ts'
 import { lifecycleColumns, recordEvent, writeEffects } from './change.ts'
 import type { IdSource } from './ids.ts'
 import type { Lifecycle } from './lifecycle.ts'
@@ -59,7 +59,7 @@ export async function createSandbox(
   template: ResolvedTemplate,
   expiresAtMs: number | undefined,
   ids: IdSource,
-): Promise<{ row: SandboxRow; operationId: string }> {
+): Promise<{ row: SandboxRow; operation: OperationRow }> {
   const nowMs = lifecycle.clock.nowMs()
   const [id, operationId] = [ids('sandbox'), ids('operation')]
   const { state, effects } = step(
@@ -82,7 +82,8 @@ export async function createSandbox(
     metadata: JSON.stringify(request.metadata ?? {}),
     created_at: nowMs,
   })
-  await writeEffects(db, row, effects, nowMs)
+  const operation = await writeEffects(db, row, effects, nowMs)
+  if (!operation) throw new PublicError('internal', 'A create left no operation.')
   await recordEvent(db, row, 'sandbox.creating', nowMs)
-  return { row, operationId }
+  return { row, operation }
 }

@@ -17,15 +17,11 @@ export async function deleteSandbox(
   ids: IdSource,
 ): Promise<OperationRow> {
   const event = { kind: 'delete_requested', operationId: ids('operation') } as const
-  const { row, effects } = await changeSandbox(db, before, event, lifecycle.clock.nowMs(), lifecycle.limits)
-  const opened = effects.some((effect) => effect.kind === 'operation_opened')
+  const { row, opened } = await changeSandbox(db, before, event, lifecycle.clock.nowMs(), lifecycle.limits)
+  if (opened) return opened
   const { phase } = readLifecycle(row.lifecycle)
   const underWay = phase.kind === 'deleting' ? phase.operationId : undefined
-  const operation = await findOperation(
-    db,
-    row.account_id,
-    opened ? event.operationId : (underWay ?? event.operationId),
-  )
+  const operation = underWay === undefined ? undefined : await findOperation(db, row.account_id, underWay)
   if (!operation) throw new PublicError('internal', 'A delete left no operation.')
   return operation
 }

@@ -6,13 +6,14 @@
  */
 import { randomBytes } from 'node:crypto'
 import { backoffMs } from '@space/core'
+import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { NodeApi } from '../node-link/node.ts'
-import { readLifecycle } from '../operations/change.ts'
+import { changeSandbox, readLifecycle } from '../operations/change.ts'
 import type { Lifecycle } from '../operations/lifecycle.ts'
 import { claimAsks, freeAllLeases, postponeAsk, removeAsk, renewLeases } from '../store/asks.ts'
 import { getSandbox } from '../store/sandboxes.ts'
-import type { AskRow, SandboxRow } from '../store/schema.ts'
+import type { AskRow, Database, SandboxRow } from '../store/schema.ts'
 import { type AskOutcome, askCreate, askDelete } from './ask.ts'
 
 export interface ReconcilerLimits {
@@ -77,7 +78,7 @@ export class Reconciler {
   /** Looks for due asks, now or, when it is looking already, once more. */
   look(): void {
     if (this.#closed) return
-    if (this.#looking) {
+    if (this.#looking !== undefined) {
       this.#lookAgain = true
       return
     }
@@ -108,32 +109,48 @@ export class Reconciler {
     if (room <= 0) return
     const nowMs = clock.nowMs()
     const claim = { owner: this.#owner, nowMs, leaseUntil: nowMs + this.#limits.leaseMs, limit: room }
-    const asks = await store.write((db) => claimAsks(db, claim))
-    for (const ask of asks) this.#run(ask)
-    if (asks.length === room) this.#lookAgain = true
+    const { work, full } = await store.write((db) => this.#claim(db, claim))
+    for (const { ask, row } of work) this.#run(ask, row)
+    if (full) this.#lookAgain = true
   }
 
-  #run(ask: AskRow): void {
+  /** Takes leases and notes that the operations have begun, in one transaction. */
+  async #claim(db: Kysely<Database>, claim: Parameters<typeof claimAsks>[1]) {
+    const asks = await claimAsks(db, claim)
+    const work: { readonly ask: AskRow; readonly row: SandboxRow }[] = []
+    for (const ask of asks) {
+      const row = await getSandbox(db, ask.sandbox_id)
+      if (!row || !isStillWanted(ask, row)) {
+        await removeAsk(db, ask)
+        continue
+      }
+      const { limits } = this.#lifecycle
+      await changeSandbox(db, row, { kind: 'node_asked', ask: ask.ask }, claim.nowMs, limits)
+      work.push({ ask, row })
+    }
+    return { work, full: asks.length === claim.limit }
+  }
+
+  #run(ask: AskRow, row: SandboxRow): void {
     const before = this.#underWay.get(ask.sandbox_id)
     before?.abort.abort()
     const abort = new AbortController()
-    const ended = this.#inBackground(this.#work(ask, before?.ended, abort.signal)).finally(() => {
+    const ended = this.#inBackground(this.#work(ask, row, before?.ended, abort.signal)).finally(() => {
       if (this.#underWay.get(ask.sandbox_id)?.abort === abort) this.#underWay.delete(ask.sandbox_id)
       this.look()
     })
     this.#underWay.set(ask.sandbox_id, { ask, abort, ended })
   }
 
-  async #work(ask: AskRow, before: Promise<void> | undefined, signal: AbortSignal): Promise<void> {
+  async #work(
+    ask: AskRow,
+    row: SandboxRow,
+    before: Promise<void> | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
     await before
-    const { store, clock } = this.#lifecycle
+    const { clock } = this.#lifecycle
     const startedMs = performance.now()
-    const row = await getSandbox(store.read, ask.sandbox_id)
-    if (!row || !isStillWanted(ask, row)) {
-      await store.write((db) => removeAsk(db, ask))
-      return
-    }
-    await this.#lifecycle.apply(row.id, { kind: 'node_asked', ask: ask.ask })
     const outcome =
       ask.ask === 'create'
         ? await askCreate(this.#nodeApi, row, () => clock.nowMs(), signal)

@@ -22,11 +22,11 @@ export async function findOperation(
 }
 
 /** Opens an operation. */
-export async function insertOperation(
+export function insertOperation(
   db: Kysely<Database>,
   operation: { id: string; accountId: string; sandboxId: string; kind: OperationKind; createdAtMs: number },
-): Promise<void> {
-  await db
+): Promise<OperationRow> {
+  return db
     .insertInto('operations')
     .values({
       id: operation.id,
@@ -36,7 +36,8 @@ export async function insertOperation(
       state: 'pending',
       created_at: operation.createdAtMs,
     })
-    .execute()
+    .returningAll()
+    .executeTakeFirstOrThrow()
 }
 
 /** Notes that a node was asked; what has ended stays ended. */

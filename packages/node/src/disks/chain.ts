@@ -11,8 +11,12 @@ export async function layerOverTemplate(base: string, writable: string): Promise
 }
 
 /** A new writable layer at `writable` over what is there already. */
-export async function layerOver(below: Pick<DiskChain, 'base' | 'frozen'>, writable: string): Promise<DiskChain> {
-  if (below.frozen.length > maxFrozenLayers) throw new RangeError(`more than ${maxFrozenLayers} frozen layers`)
+export async function layerOver(
+  below: Pick<DiskChain, 'base' | 'frozen'>,
+  writable: string,
+): Promise<DiskChain> {
+  if (below.frozen.length > maxFrozenLayers)
+    throw new RangeError(`more than ${maxFrozenLayers} frozen layers`)
   await createLayer(writable, await virtualBytes(below.base))
   return { base: below.base, frozen: below.frozen, writable }
 }

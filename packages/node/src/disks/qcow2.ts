@@ -23,7 +23,12 @@ export const maxDiskBytes = 16 * 2 ** 40
 
 /** The first bytes of an empty layer of this virtual size; what follows is zero up to `layerBytes`. */
 export function emptyLayer(virtualBytes: number): Buffer {
-  if (!Number.isSafeInteger(virtualBytes) || virtualBytes <= 0 || virtualBytes % 512 !== 0 || virtualBytes > maxDiskBytes)
+  if (
+    !Number.isSafeInteger(virtualBytes) ||
+    virtualBytes <= 0 ||
+    virtualBytes % 512 !== 0 ||
+    virtualBytes > maxDiskBytes
+  )
     throw new RangeError(`a disk of ${virtualBytes} bytes cannot be made`)
   const l1Entries = Math.ceil(virtualBytes / bytesPerL1Entry)
   const l1Clusters = Math.ceil((l1Entries * 8) / clusterBytes)

@@ -2,8 +2,9 @@ import { constants, existsSync } from 'node:fs'
 import { mkdir, open } from 'node:fs/promises'
 import { hostControllers } from '../host/cgroups.ts'
 import { SetUpError } from '../images/errors.ts'
-import { runProgram } from '../images/program.ts'
+import { findProgram, runProgram } from '../images/program.ts'
 import { isErrno } from '../images/publish.ts'
+import { installCommand } from '../images/system-packages.ts'
 import { bad, type Check, ok } from './check.ts'
 
 const tun = '/dev/net/tun'
@@ -37,7 +38,15 @@ async function makeTun(): Promise<void> {
 
 async function namespaceCheck(): Promise<Check> {
   const title = 'Namespaces'
-  const failed = await failure('unshare', ['--net', '--mount', '--pid', '--fork', 'true'])
+  const failed = await failure('unshare', [
+    '--net',
+    '--mount',
+    '--propagation',
+    'unchanged',
+    '--pid',
+    '--fork',
+    'true',
+  ])
   if (failed === undefined) return ok('namespaces', title, 'network, mount and PID namespaces can be made')
   return bad(
     'fail',
@@ -50,6 +59,8 @@ async function namespaceCheck(): Promise<Check> {
 
 async function nftablesCheck(): Promise<Check> {
   const title = 'Packet filter'
+  if ((await findProgram('nft')) === undefined)
+    return bad('fail', 'nftables', title, 'the program nft is missing', installCommand(['nftables']))
   const failed = await failure('unshare', ['--net', 'nft', 'add table inet space_doctor'])
   if (failed === undefined) return ok('nftables', title, 'nftables works in a namespace of its own')
   return bad(

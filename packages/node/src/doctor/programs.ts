@@ -11,7 +11,8 @@ export async function programChecks(): Promise<Check[]> {
   return await Promise.all(hostPrograms.map(programCheck))
 }
 
-async function programCheck(program: HostProgram): Promise<Check> {
+/** One program: where it lies and its version, or how to get it. */
+export async function programCheck(program: HostProgram): Promise<Check> {
   const name = program.program.split('/').at(-1) ?? program.program
   const path = await locate(program)
   if (path === undefined) {

@@ -42,6 +42,11 @@ export class ChannelStream extends Duplex {
     inner.on('error', (error) => this.destroy(error))
   }
 
+  /** Whether the other end is gone: false while this stream is whole, or when it was ended from this side. */
+  get peerGone(): boolean {
+    return this.#lingering !== undefined || this.errored !== null
+  }
+
   /** Bytes that were read together with the end of the handshake. */
   begin(rest: Buffer): void {
     if (rest.length > 0) this.#take(rest)

@@ -1,9 +1,8 @@
 import http2 from 'node:http2'
-import type { Duplex } from 'node:stream'
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { LinkBudgets } from './budgets.ts'
-import type { LinkEnd } from './errors.ts'
-import { GuestLinkError } from './errors.ts'
+import type { ChannelStream } from './channel-stream.ts'
+import { GuestLinkError, type LinkEnd } from './errors.ts'
 
 /** One HTTP/2 session on one byte stream: when it is over it stays over, a new link is somebody else's decision. */
 export interface Http2Link {
@@ -28,7 +27,7 @@ export interface Http2Link {
 export const guestAuthority = 'http://agent.invalid'
 
 /** Speaks HTTP/2 as the client on a stream the handshake is over on. */
-export function startHttp2(stream: Duplex, budgets: LinkBudgets): Http2Link {
+export function startHttp2(stream: ChannelStream, budgets: LinkBudgets): Http2Link {
   const closed = Promise.withResolvers<LinkEnd>()
   let ended: LinkEnd | undefined
   let unansweredSinceMs: number | undefined
@@ -50,9 +49,11 @@ export function startHttp2(stream: Duplex, budgets: LinkBudgets): Http2Link {
   session.setLocalWindowSize(budgets.connectionWindowBytes)
   session.on('error', (error) => close(endOf(error)))
   session.on('goaway', (code) => close({ kind: 'lost', detail: `the agent ended the session: code ${code}` }))
-  session.on('close', () => close({ kind: 'lost', detail: 'the session closed' }))
   stream.on('error', (error) => close(endOf(error)))
-  stream.on('close', () => close({ kind: 'lost', detail: 'the stream closed' }))
+  // HTTP/2 ends a session that breaks its rules without an error: then the stream closes, and not from the other end.
+  stream.on('close', () =>
+    close({ kind: stream.peerGone ? 'lost' : 'protocol_error', detail: 'the stream closed' }),
+  )
   const pinging = setInterval(ping, budgets.pingIntervalMs)
   pinging.unref()
 

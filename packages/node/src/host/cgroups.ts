@@ -34,9 +34,11 @@ export function findControllers(
   mounts: string,
   controllersOfV2: (mount: string) => string = readV2Controllers,
 ): ControllerMount[] {
-  const lines = mounts.split('\n').map(line => line.split(' '))
+  const lines = mounts.split('\n').map((line) => line.split(' '))
   return controllers.flatMap((controller): ControllerMount[] => {
-    const v1 = lines.find(([, , type, options]) => type === 'cgroup' && options?.split(',').includes(controller))
+    const v1 = lines.find(
+      ([, , type, options]) => type === 'cgroup' && options?.split(',').includes(controller),
+    )
     if (v1?.[1] !== undefined) return [{ controller, version: 1, mount: v1[1] }]
     const v2 = lines.find(([, , type]) => type === 'cgroup2')?.[1]
     if (v2 === undefined || !controllersOfV2(v2).split(/\s+/).includes(controller)) return []
@@ -73,13 +75,17 @@ function delegate(mounts: readonly ControllerMount[], folders: readonly string[]
   for (const folder of folders) {
     const file = join(folder, 'cgroup.subtree_control')
     const present = readFileSync(file, 'utf8').split(/\s+/)
-    const missing = wanted.filter(controller => !present.includes(controller))
-    if (missing.length > 0) writeFileSync(file, missing.map(controller => `+${controller}`).join(' '))
+    const missing = wanted.filter((controller) => !present.includes(controller))
+    if (missing.length > 0) writeFileSync(file, missing.map((controller) => `+${controller}`).join(' '))
   }
 }
 
 /** What is written where for a group's limits, as data. */
-export function limitWrites(mounts: readonly ControllerMount[], name: string, limits: CgroupLimits): [string, string][] {
+export function limitWrites(
+  mounts: readonly ControllerMount[],
+  name: string,
+  limits: CgroupLimits,
+): [string, string][] {
   const quotaUs = Math.round(limits.cpus * cpuPeriodUs)
   return mounts.flatMap(({ controller, version, mount }): [string, string][] => {
     const file = (leaf: string): string => join(mount, parentName, name, leaf)
@@ -95,19 +101,25 @@ export function limitWrites(mounts: readonly ControllerMount[], name: string, li
 }
 
 /** Sets a group's limits. */
-export async function limitGroup(mounts: readonly ControllerMount[], name: string, limits: CgroupLimits): Promise<void> {
+export async function limitGroup(
+  mounts: readonly ControllerMount[],
+  name: string,
+  limits: CgroupLimits,
+): Promise<void> {
   for (const [file, value] of limitWrites(mounts, name, limits)) await writeFile(file, value)
 }
 
 /** Moves a process with all its threads into a group. Off the main thread: the kernel may wait for all cores. */
 export async function joinGroup(folders: readonly string[], pid: number): Promise<void> {
-  await Promise.all(folders.map(folder => writeFile(join(folder, 'cgroup.procs'), String(pid))))
+  await Promise.all(folders.map((folder) => writeFile(join(folder, 'cgroup.procs'), String(pid))))
 }
 
 /** Pids in a group now. */
 export async function groupMembers(folders: readonly string[]): Promise<number[]> {
-  const texts = await Promise.all(folders.map(folder => readFile(join(folder, 'cgroup.procs'), 'utf8').catch(() => '')))
-  return [...new Set(texts.flatMap(text => text.split('\n').filter(Boolean).map(Number)))]
+  const texts = await Promise.all(
+    folders.map((folder) => readFile(join(folder, 'cgroup.procs'), 'utf8').catch(() => '')),
+  )
+  return [...new Set(texts.flatMap((text) => text.split('\n').filter(Boolean).map(Number)))]
 }
 
 /** Removes a group whose processes have ended or are about to; fine when it is gone. `busy` after five seconds. */

@@ -13,7 +13,12 @@ const chunkBytes = 4 << 20
  * Copies the parts of a file that hold data to the same offsets of another, off the main thread; holes stay holes.
  * `to` must have its full size already. Returns the bytes copied.
  */
-export async function copyData(from: number, to: number, sizeBytes: number, signal?: AbortSignal): Promise<number> {
+export async function copyData(
+  from: number,
+  to: number,
+  sizeBytes: number,
+  signal?: AbortSignal,
+): Promise<number> {
   const buffer = Buffer.allocUnsafe(Math.min(chunkBytes, sizeBytes))
   let copied = 0
   for (const extent of dataExtents(from, sizeBytes)) {

@@ -1,6 +1,8 @@
 import { constants } from 'node:os'
 
-const errnoNames = new Map<number, string>(Object.entries(constants.errno).map(([name, value]) => [value, name]))
+const errnoNames = new Map<number, string>(
+  Object.entries(constants.errno).map(([name, value]) => [value, name]),
+)
 
 /** The kernel's name of an error number, e.g. 2 → `ENOENT`; `errno 523` for one that has no name here. */
 export function errnoName(errno: number): string {

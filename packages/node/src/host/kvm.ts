@@ -11,10 +11,12 @@ const kvmGetApiVersion = 0xae00
  */
 export function kvmMissing(): string | undefined {
   const flags = /^flags\s*:(.*)$/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1]?.split(' ') ?? []
-  if (!flags.includes('vmx') && !flags.includes('svm')) return 'the CPU offers no virtualisation (neither vmx nor svm)'
+  if (!flags.includes('vmx') && !flags.includes('svm'))
+    return 'the CPU offers no virtualisation (neither vmx nor svm)'
   try {
     using kvm = new Descriptor(openSync('/dev/kvm', constants.O_RDWR))
-    if (Number(libc.ioctl(kvm.fd, kvmGetApiVersion, null)) !== 12) return '/dev/kvm does not speak API version 12'
+    if (Number(libc.ioctl(kvm.fd, kvmGetApiVersion, null)) !== 12)
+      return '/dev/kvm does not speak API version 12'
     return undefined
   } catch (error) {
     return `/dev/kvm cannot be opened (${errorCode(error) ?? 'unknown'})`

@@ -1,7 +1,7 @@
 import { constants } from 'node:os'
+import koffi from 'koffi'
 import { Descriptor } from './descriptors.ts'
 import { errnoName, HostError } from './host-error.ts'
-import koffi from 'koffi'
 import { check, libc } from './libc.ts'
 import { readStat } from './procfs.ts'
 
@@ -39,7 +39,11 @@ export class HeldProcess implements Disposable {
     }
     const pidfd = new Descriptor(fd)
     const stat = readStat(pid)
-    if (stat === undefined || stat.state === 'Z' || (startTicks !== undefined && stat.startTicks !== startTicks)) {
+    if (
+      stat === undefined ||
+      stat.state === 'Z' ||
+      (startTicks !== undefined && stat.startTicks !== startTicks)
+    ) {
       pidfd.close()
       return undefined
     }

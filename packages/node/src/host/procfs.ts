@@ -1,6 +1,7 @@
 /** What the kernel says about a process. A pid means something only together with its start time. */
-import { readdir, readFile, stat } from 'node:fs/promises'
+
 import { readFileSync } from 'node:fs'
+import { readdir, readFile, stat } from 'node:fs/promises'
 import { errorCode } from './host-error.ts'
 
 /** `sysconf(_SC_CLK_TCK)` of x86-64 Linux: the unit of the times in /proc/PID/stat. */
@@ -79,9 +80,9 @@ export async function proportionalBytes(pid: number): Promise<number> {
 
 /** Pids of all live processes of one uid. */
 export async function processesOf(uid: number): Promise<number[]> {
-  const names = (await readdir('/proc')).filter(name => /^\d+$/.test(name))
+  const names = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
   const owned = await Promise.all(
-    names.map(async name => {
+    names.map(async (name) => {
       const info = await stat(`/proc/${name}`).catch(() => undefined)
       return info?.uid === uid && readStat(Number(name))?.state !== 'Z'
     }),

@@ -16,7 +16,11 @@ export interface ProgramOptions {
 }
 
 /** Runs a host program to its end and answers its stdout. Anything but exit code 0 is a HostError with its stderr. */
-export function runProgram(program: string, args: readonly string[], options: ProgramOptions = {}): Promise<string> {
+export function runProgram(
+  program: string,
+  args: readonly string[],
+  options: ProgramOptions = {},
+): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   const start = () =>
     spawn(program, [...args], {
@@ -25,13 +29,14 @@ export function runProgram(program: string, args: readonly string[], options: Pr
       killSignal: 'SIGKILL',
       ...(options.signal === undefined ? {} : { signal: options.signal }),
     })
-  const child = options.networkNamespace === undefined ? start() : insideNetwork(options.networkNamespace, start)
+  const child =
+    options.networkNamespace === undefined ? start() : insideNetwork(options.networkNamespace, start)
   const stdout = keepOutput(child.stdout)
   const stderr = keepOutput(child.stderr)
   const operation = `${program} ${args[0] ?? ''}`
-  child.stdin.on('error', () => {})
+  child.stdin.on('error', () => undefined)
   child.stdin.end(options.input ?? '')
-  child.on('error', cause => reject(new HostError(operation, errorCode(cause) ?? 'failed')))
+  child.on('error', (cause) => reject(new HostError(operation, errorCode(cause) ?? 'failed')))
   child.on('close', (code, killed) => {
     if (code === 0) resolve(stdout())
     else if (killed === 'SIGKILL') reject(new HostError(operation, 'timeout'))

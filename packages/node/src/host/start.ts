@@ -52,7 +52,7 @@ export function startProcess(request: StartRequest): ChildProcess & { readonly p
     }),
   )
   if (child.pid === undefined) {
-    child.on('error', () => {})
+    child.on('error', () => undefined)
     throw new HostError(`start ${request.program}`, 'ENOENT', 'prlimit could not be started')
   }
   child.unref()
@@ -60,7 +60,11 @@ export function startProcess(request: StartRequest): ChildProcess & { readonly p
 }
 
 /** The whole command line: limits, then no-new-privileges, then the program. */
-export function launchArguments({ program, args, limits }: Pick<StartRequest, 'program' | 'args' | 'limits'>): string[] {
+export function launchArguments({
+  program,
+  args,
+  limits,
+}: Pick<StartRequest, 'program' | 'args' | 'limits'>): string[] {
   return [
     '--core=0',
     '--memlock=0',

@@ -23,32 +23,43 @@ export async function agentKey(guestFolder: string): Promise<string> {
   return hash.digest('hex').slice(0, 16)
 }
 
-/** Where the agent with this key lies once it is built. */
-export function agentPath(cache: string, key: string): string {
-  return join(cache, 'agent', key)
+/** An agent that lies built in the cache. */
+export interface BuiltAgent {
+  readonly key: string
+  readonly path: string
 }
 
-/** Builds the agent from its sources, unless the cache holds it; answers the binary's path. */
+/** Builds the agent from its sources, unless the cache holds it; only then is Go asked for. */
 export async function buildAgent(
   cache: string,
   guestFolder: string,
-  go: GoToolchain,
+  findGo: () => Promise<GoToolchain>,
   signal?: AbortSignal,
-): Promise<string> {
-  const path = agentPath(cache, await agentKey(guestFolder))
-  if (await agentIsBuilt(cache, guestFolder)) return path
+): Promise<BuiltAgent> {
+  const key = await agentKey(guestFolder)
+  const path = agentPath(cache, key)
+  if (await isThere(path)) return { key, path }
   await mkdir(join(cache, 'agent'), { recursive: true, mode: 0o700 })
   const temporary = `${path}.making-${process.pid}`
+  const go = await findGo()
   await runProgram(go.program, ['build', ...buildFlags, '-o', temporary, './cmd/agent'], {
     cwd: guestFolder,
     env: goEnvironment(cache),
     ...(signal && { signal }),
   })
   await rename(temporary, path)
-  return path
+  return { key, path }
 }
 
 /** Whether the agent of these sources lies built in the cache. */
 export async function agentIsBuilt(cache: string, guestFolder: string): Promise<boolean> {
-  return (await stat(agentPath(cache, await agentKey(guestFolder))).catch(() => undefined)) !== undefined
+  return await isThere(agentPath(cache, await agentKey(guestFolder)))
+}
+
+function agentPath(cache: string, key: string): string {
+  return join(cache, 'agent', key)
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => undefined)) !== undefined
 }

@@ -11,7 +11,7 @@ import { link, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { GuestImage } from '../machines/machine.ts'
-import { agentKey } from './agent.ts'
+import { agentKey, type BuiltAgent } from './agent.ts'
 import { type CpioFile, writeCpio } from './cpio.ts'
 import { SetUpError } from './errors.ts'
 import { cachedKernel, type Kernel } from './kernel.ts'
@@ -51,11 +51,11 @@ export async function guestImageIsCurrent(
 /** Puts an image together and makes it the one in use. */
 export async function makeGuestImage(
   home: SpaceHome,
-  parts: { kernel: Kernel; agent: string; agentKey: string },
+  kernel: Kernel,
+  agent: BuiltAgent,
 ): Promise<GuestImage> {
-  const { kernel } = parts
   const paths = imagePaths(home)
-  const initramfs = await makeInitramfs(kernel, parts.agent)
+  const initramfs = await makeInitramfs(kernel, agent.path)
   const files = {
     vmlinux: join(kernel.folder, 'vmlinux'),
     'modules.ext4': join(kernel.folder, 'modules.ext4'),
@@ -72,10 +72,10 @@ export async function makeGuestImage(
       digest: name,
       kernel_release: kernel.release,
       kernel_package: kernel.package,
-      agent: parts.agentKey,
+      agent: agent.key,
     })
   })
-  await publishJson(paths.currentImage, { digest: name, agent: parts.agentKey, kernel: kernel.package })
+  await publishJson(paths.currentImage, { digest: name, agent: agent.key, kernel: kernel.package })
   return await loadGuestImage(home)
 }
 

@@ -18,7 +18,8 @@ export function unpackLegacyLz4(bytes: Buffer, maxBytes: number): Buffer {
   const blocks: Buffer[] = []
   let total = 0
   let at = 4
-  while (at + 4 <= bytes.length) {
+  while (at < bytes.length) {
+    if (at + 4 > bytes.length) throw damaged('a block length is cut short')
     const length = bytes.readUInt32LE(at)
     at += 4
     if (length === legacyMagic) continue

@@ -63,7 +63,7 @@ export async function runProgram(
     })
     options.signal?.throwIfAborted()
     if (code === 0 && stdout.bytes() <= maxStdoutBytes) return stdout.kept()
-    const told = stderr.kept().toString('utf8').trim().split('\n').slice(-8).join('\n')
+    const told = lastLines(stderr.kept()) || lastLines(stdout.kept())
     throw new SetUpError(
       'program_failed',
       `${program} ${args[0] ?? ''} ended with ${code}: ${told}`,
@@ -79,6 +79,10 @@ export async function runProgram(
     clearTimeout(killTimer)
     options.signal?.removeEventListener('abort', onAbort)
   }
+}
+
+function lastLines(bytes: Buffer): string {
+  return bytes.subarray(-8_192).toString('utf8').trim().split('\n').slice(-8).join('\n')
 }
 
 /** Where a program lies on PATH or in the system's folders for administrators; undefined when it is not there. */

@@ -112,7 +112,16 @@ async function addNode({ recipe, work, signal }: RootFolderRequest): Promise<voi
 }
 
 async function fetchNpm(npm: Recipe['npm'], work: string, signal: AbortSignal | undefined): Promise<string> {
-  const args = ['pack', `npm@${npm.version}`, '--json', '--silent', '--pack-destination', work]
+  const args = [
+    'pack',
+    `npm@${npm.version}`,
+    '--json',
+    '--silent',
+    '--pack-destination',
+    work,
+    '--cache',
+    join(work, 'npm'),
+  ]
   const told = await runProgram('npm', args, { cwd: work, ...(signal && { signal }) })
   const [packed] = JSON.parse(told.toString('utf8')) as { filename?: string; integrity?: string }[]
   if (packed?.filename === undefined || packed.integrity !== npm.integrity)

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { agentIsBuilt, agentKey, agentPath, buildAgent } from './agent.ts'
+import { agentIsBuilt, type BuiltAgent, buildAgent } from './agent.ts'
 import { hostSources } from './apt.ts'
 import { guestImageIsCurrent, makeGuestImage } from './guest-image.ts'
 import { loadHostFacts, measureHost } from './host-facts.ts'
@@ -32,6 +32,13 @@ export function setUpSteps(home: SpaceHome, options: SetUpOptions = {}): SetUpSt
   const kernelChoice = override === undefined ? {} : { override }
   const templates = templateStore(home)
   const agentIsThere = async () => await agentIsBuilt(cache, guest)
+  const builtAgent = async (signal: AbortSignal): Promise<BuiltAgent> =>
+    await buildAgent(
+      cache,
+      guest,
+      async () => await prepareGo(cache, await hostSources(signal), await minimumGo(guest), { signal }),
+      signal,
+    )
 
   const steps: SetUpStep[] = [
     {
@@ -67,8 +74,7 @@ export function setUpSteps(home: SpaceHome, options: SetUpOptions = {}): SetUpSt
       isDone: agentIsThere,
       run: async (progress, signal) => {
         progress('compiling')
-        const go = await prepareGo(cache, await hostSources(signal), await minimumGo(guest), { signal })
-        await buildAgent(cache, guest, go, signal)
+        await builtAgent(signal)
       },
     },
     {
@@ -93,8 +99,8 @@ export function setUpSteps(home: SpaceHome, options: SetUpOptions = {}): SetUpSt
       isDone: async () => await guestImageIsCurrent(paths, guest, override),
       run: async (_progress, signal) => {
         const kernel = await prepareKernel(cache, [], { ...kernelChoice, signal })
-        const key = await agentKey(guest)
-        await makeGuestImage(home, { kernel, agent: agentPath(cache, key), agentKey: key })
+        // Built already, unless its sources changed since.
+        await makeGuestImage(home, kernel, await builtAgent(signal))
       },
     },
     {

@@ -61,7 +61,8 @@ export function templateStore(
       throw error
     })
     const tags = await readTags(paths.templateTags)
-    const found = await Promise.all(names.map((name) => readTemplate(join(paths.templates, name), tags)))
+    const releases = names.filter((name) => /^[0-9a-f]{64}$/.test(name))
+    const found = await Promise.all(releases.map((name) => readTemplate(join(paths.templates, name), tags)))
     return found.filter((template) => template !== undefined).sort((a, b) => b.createdAtMs - a.createdAtMs)
   }
 

@@ -3,12 +3,12 @@
  * module and checked against Go's checksum database. Fetching a module takes a `go` command: an older one on the host,
  * or Debian's, unpacked for that one call and never installed (docs/adr/0001-go-toolchain.md).
  */
-import { chmod, mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { chmod, mkdir, readdir, readFile, realpath, rename, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { type AptSources, fetchPackage } from './apt.ts'
 import { SetUpError } from './errors.ts'
 import { findProgram, runProgram } from './program.ts'
-import { publishFolder } from './publish.ts'
+import { isErrno, publishFolder } from './publish.ts'
 
 const toolchainVersion = '1.26.8'
 const toolchainSum = 'h1:ZOmGe1OnfREDMIdb1Qi4G9JSuDPBLGExZMQ4nis1RXM='
@@ -25,7 +25,7 @@ export async function findGo(cache: string, minimum: string): Promise<GoToolchai
   const candidates = [await findProgram('go'), '/usr/local/go/bin/go', ownGo(cache)]
   for (const program of candidates) {
     if (program === undefined) continue
-    const version = await goVersion(program, cache)
+    const version = await goVersion(program)
     if (version !== undefined && isAtLeast(version, minimum)) return { program, version }
   }
   return undefined
@@ -99,12 +99,16 @@ function ownGo(cache: string): string {
   return join(cache, 'go', `toolchain-${toolchainVersion}`, 'bin', 'go')
 }
 
-async function goVersion(program: string, cache: string): Promise<string | undefined> {
+/** What the file beside the program says; a `go` that only stands for another is asked. */
+async function goVersion(program: string): Promise<string | undefined> {
   try {
-    const told = await runProgram(program, ['version'], { env: goEnvironment(cache) })
-    return /\bgo(\d+\.\d+(?:\.\d+)?)\b/.exec(told.toString('utf8'))?.[1]
+    const root = dirname(dirname(await realpath(program)))
+    const told =
+      (await readFile(join(root, 'VERSION'), 'utf8').catch(() => undefined)) ??
+      (await runProgram(program, ['version'], { env: { GOTOOLCHAIN: 'local' } })).toString('utf8')
+    return /\bgo(\d+\.\d+(?:\.\d+)?)\b/.exec(told)?.[1]
   } catch (error) {
-    if (error instanceof SetUpError) return undefined
+    if (error instanceof SetUpError || isErrno(error, 'ENOENT')) return undefined
     throw error
   }
 }

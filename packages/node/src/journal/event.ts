@@ -52,6 +52,7 @@ export function isEndEvent(data: Buffer): boolean {
 
 function isEvent(value: unknown): value is JournalEvent {
   if (typeof value !== 'object' || value === null || !('event' in value) || !('data' in value)) return false
-  const known = value.event === 'process_started' || value.event === 'process_exited' || value.event === 'sandbox_state'
+  const known =
+    value.event === 'process_started' || value.event === 'process_exited' || value.event === 'sandbox_state'
   return known && typeof value.data === 'object' && value.data !== null
 }

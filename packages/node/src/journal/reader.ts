@@ -14,7 +14,13 @@ import { placeBefore, readBytes, type Segment } from './segment.ts'
 
 /** `position` is the one behind the item: where to resume. */
 export type JournalItem =
-  | { readonly kind: 'output'; readonly position: Position; readonly stream: OutputStream; readonly offset: number; readonly data: Buffer }
+  | {
+      readonly kind: 'output'
+      readonly position: Position
+      readonly stream: OutputStream
+      readonly offset: number
+      readonly data: Buffer
+    }
   | { readonly kind: 'event'; readonly position: Position; readonly event: JournalEvent }
   | { readonly kind: 'gap'; readonly position: Position; readonly lostBytes: number }
 
@@ -146,5 +152,8 @@ class Place {
 
 /** The last segment that starts at or before a position, else the oldest one there is. */
 function segmentOf(journal: Journal, position: Position): Segment | undefined {
-  return journal.segments.findLast((segment) => comparePositions(segment.start, position) <= 0) ?? journal.segments[0]
+  return (
+    journal.segments.findLast((segment) => comparePositions(segment.start, position) <= 0) ??
+    journal.segments[0]
+  )
 }

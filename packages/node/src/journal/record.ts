@@ -84,9 +84,17 @@ function parseRecord(block: Buffer, start: number): PlacedRecord | 'incomplete' 
   const dataStart = start + recordHeaderBytes
   if (dataStart + length > block.length) return 'incomplete'
   const data = block.subarray(dataStart, dataStart + length)
-  if (crc32(data, crc32(block.subarray(start, start + 20))) !== block.readUInt32LE(start + 20)) return 'corrupt'
+  if (crc32(data, crc32(block.subarray(start, start + 20))) !== block.readUInt32LE(start + 20))
+    return 'corrupt'
   const offset = block.readUInt32LE(start + 12) * 2 ** 32 + block.readUInt32LE(start + 8)
-  return { start, kind, epoch: block.readUInt32LE(start + 16), offset, n: block.readUInt16LE(start + 2), data }
+  return {
+    start,
+    kind,
+    epoch: block.readUInt32LE(start + 16),
+    offset,
+    n: block.readUInt16LE(start + 2),
+    data,
+  }
 }
 
 /** The position behind a record. */

@@ -78,7 +78,8 @@ export async function recoverSegment(segment: Segment, isEnd: (data: Buffer) => 
 /** Remembers that a record starts here, when the last such place is far enough behind. */
 export function noteMark(segment: Segment, filePosition: number, position: Position): void {
   const last = segment.marks.at(-1)
-  if (filePosition - (last?.filePosition ?? 0) >= markEveryBytes) segment.marks.push({ filePosition, position })
+  if (filePosition - (last?.filePosition ?? 0) >= markEveryBytes)
+    segment.marks.push({ filePosition, position })
 }
 
 /** The farthest known place of a segment at or before a position. */

@@ -164,14 +164,17 @@ export class JournalWriter {
     const pieces = encodePending(batch)
     const wanted = pieces.reduce((sum, piece) => sum + piece.length, 0)
     const { bytesWritten } = await file.writev(pieces, segment.bytes)
-    if (bytesWritten !== wanted) throw new JournalError('journal_short_write', `${bytesWritten} of ${wanted} bytes`)
+    if (bytesWritten !== wanted)
+      throw new JournalError('journal_short_write', `${bytesWritten} of ${wanted} bytes`)
     let filePosition = segment.bytes
     let before = this.journal.written
     for (const record of batch) {
       noteMark(segment, filePosition, before)
       filePosition += encodedBytes(record)
       before =
-        record.kind === 'event' ? record.at : { epoch: record.at.epoch, offset: record.at.offset + record.bytes, n: 0 }
+        record.kind === 'event'
+          ? record.at
+          : { epoch: record.at.epoch, offset: record.at.offset + record.bytes, n: 0 }
     }
     segment.bytes = filePosition
     this.journal.advance(before, this.#ended && this.#pending.length === 0 && batch.at(-1)?.kind === 'event')
@@ -179,7 +182,8 @@ export class JournalWriter {
   }
 
   async #place(): Promise<{ readonly segment: Segment; readonly file: FileHandle }> {
-    if (this.#current !== undefined && this.#current.segment.bytes < this.#limits.segmentBytes) return this.#current
+    if (this.#current !== undefined && this.#current.segment.bytes < this.#limits.segmentBytes)
+      return this.#current
     const last = this.journal.segments.at(-1)
     if (this.#current === undefined && last !== undefined && last.bytes < this.#limits.segmentBytes) {
       this.#current = { segment: last, file: await open(last.path, 'r+') }

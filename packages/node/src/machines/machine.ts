@@ -80,7 +80,7 @@ export interface SaveTarget {
   /** The disk layer that becomes the machine's writable one when the present one is frozen by the save. */
   readonly nextWritable: string
   /** Whether the machine goes on after the save, or its VMM ends. */
-  readonly then: 'resume' | 'stop'
+  readonly afterwards: 'resume' | 'stop'
 }
 
 export type MachineExitReason = 'closed' | 'powered_off' | 'guest_panicked' | 'vmm_died' | 'vmm_killed'

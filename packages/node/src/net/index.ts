@@ -1,5 +1,5 @@
-export { guestAddress, guestMac, gatewayAddress, gatewayMac, prefixLength, tapName } from './addresses.ts'
+export { gatewayAddress, gatewayMac, guestAddress, guestMac, prefixLength, tapName } from './addresses.ts'
 export { makeNamespace, namespacePath, openTap, removeNamespace } from './namespace.ts'
-export { type Slot, removeSlot } from './slot.ts'
+export { removeSlot, type Slot } from './slot.ts'
 export { SlotPool, type SlotPoolOptions } from './slot-pool.ts'
 export { defaultRegistry, type SlotEntry, SlotRegistry } from './slot-registry.ts'

@@ -34,8 +34,10 @@ export class SlotPool {
   }
 
   /** Removes what an earlier node of this home left without an owner: call it once, before `keep`. */
-  async sweep(isAlive: (folder: string) => boolean): Promise<void> {
-    const orphans = this.#registry.heldBy(this.#home).filter(({ entry }) => !isAlive(entry.folder))
+  async sweep(isAlive: (folder: string, token: string) => boolean): Promise<void> {
+    const orphans = this.#registry
+      .heldBy(this.#home)
+      .filter(({ entry }) => !isAlive(entry.folder, entry.token))
     for (const { number, entry } of orphans) await this.release(this.#describe(number, entry.token))
   }
 
@@ -69,7 +71,7 @@ export class SlotPool {
   async stop(): Promise<void> {
     this.#target = 0
     await Promise.allSettled(this.#underWay)
-    await Promise.all(this.#ready.splice(0).map(slot => this.release(slot)))
+    await Promise.all(this.#ready.splice(0).map((slot) => this.release(slot)))
   }
 
   #describe(number: number, token: string): Slot {
@@ -77,7 +79,9 @@ export class SlotPool {
   }
 
   async #make(signal?: AbortSignal): Promise<Slot> {
-    const taken = this.#registry.take(this.#home, number => reserveOnKernel(this.controllers, String(number)))
+    const taken = this.#registry.take(this.#home, (number) =>
+      reserveOnKernel(this.controllers, String(number)),
+    )
     if (taken === undefined) throw new HostError('slot', 'full', 'every uid of the range is in use')
     const slot = this.#describe(taken.number, taken.entry.token)
     try {
@@ -94,7 +98,7 @@ export class SlotPool {
     if (this.#filling || this.#ready.length >= this.#target) return
     this.#filling = true
     const work = this.#make()
-      .then(slot => {
+      .then((slot) => {
         this.#ready.push(slot)
         this.#filling = false
         this.#fill()

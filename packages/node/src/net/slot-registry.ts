@@ -9,7 +9,16 @@
  * number only with its token.
  */
 import { randomBytes } from 'node:crypto'
-import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
+import {
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { errorCode } from '../host/host-error.ts'
 
@@ -91,7 +100,7 @@ export class SlotRegistry {
 
   /** All numbers held by one home. */
   heldBy(home: string): { number: number; entry: SlotEntry }[] {
-    return this.#numbers().flatMap(number => {
+    return this.#numbers().flatMap((number) => {
       const entry = this.read(number)
       return entry?.home === home ? [{ number, entry }] : []
     })
@@ -99,7 +108,7 @@ export class SlotRegistry {
 
   #numbers(): number[] {
     return readdirSync(this.#folder)
-      .filter(name => /^\d+$/.test(name))
+      .filter((name) => /^\d+$/.test(name))
       .map(Number)
   }
 

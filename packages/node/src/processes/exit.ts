@@ -43,12 +43,23 @@ export function exitOfFailedStart(failed: StartFailed, nowMs: number): ProcessEx
 }
 
 /** An end the agent did not tell. */
-export function exitWithoutAgent(reason: 'cancelled' | 'lost' | 'sandbox_deleted', nowMs: number): ProcessExit {
+export function exitWithoutAgent(
+  reason: 'cancelled' | 'lost' | 'sandbox_deleted',
+  nowMs: number,
+): ProcessExit {
   return withoutStatus(reason === 'cancelled' ? 'exited' : 'lost', reason, nowMs)
 }
 
 function withoutStatus(state: ProcessExit['state'], reason: ExitReason, nowMs: number): ProcessExit {
-  return { state, exitCode: undefined, signal: undefined, timedOut: false, reason, errno: '', exitedAtMs: nowMs }
+  return {
+    state,
+    exitCode: undefined,
+    signal: undefined,
+    timedOut: false,
+    reason,
+    errno: '',
+    exitedAtMs: nowMs,
+  }
 }
 
 /** The data of `process_exited`. */

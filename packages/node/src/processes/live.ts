@@ -2,7 +2,10 @@
 import type { ProcessRun } from './run.ts'
 
 export class LiveRuns {
-  readonly #runs = new Map<string, { readonly sandboxId: string; readonly run: Promise<ProcessRun>; value?: ProcessRun }>()
+  readonly #runs = new Map<
+    string,
+    { readonly sandboxId: string; readonly run: Promise<ProcessRun>; value?: ProcessRun }
+  >()
 
   /** The run that is open or being opened. */
   get(processId: string): Promise<ProcessRun> | undefined {
@@ -18,7 +21,10 @@ export class LiveRuns {
   open(processId: string, sandboxId: string, make: () => Promise<ProcessRun>): Promise<ProcessRun> {
     const known = this.#runs.get(processId)
     if (known !== undefined) return known.run
-    const entry: { sandboxId: string; run: Promise<ProcessRun>; value?: ProcessRun } = { sandboxId, run: make() }
+    const entry: { sandboxId: string; run: Promise<ProcessRun>; value?: ProcessRun } = {
+      sandboxId,
+      run: make(),
+    }
     this.#runs.set(processId, entry)
     entry.run = entry.run.then(
       (run) => {

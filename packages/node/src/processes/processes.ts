@@ -13,18 +13,26 @@ import { limits, PublicError } from '@space/contract'
 import type { SignalRequest_Scope } from '@space/contract/guest'
 import type { Logger } from 'pino'
 import type { GuestLink, GuestSession } from '../guest/index.ts'
-import { type Journal, type JournalLimits, JournalWriter, newJournal, openJournal, SyncSchedule } from '../journal/index.ts'
+import {
+  type Journal,
+  type JournalLimits,
+  JournalWriter,
+  newJournal,
+  openJournal,
+  SyncSchedule,
+} from '../journal/index.ts'
 import type { NewProcess, ProcessExit, ProcessRow, ProcessRows } from '../store/process-rows.ts'
 import { exitedEvent, exitWithoutAgent } from './exit.ts'
 import { LiveRuns } from './live.ts'
 import { ProcessRun } from './run.ts'
+import type { StartDefaults } from './start-request.ts'
 import type { Stdin } from './stdin.ts'
 
 export interface ProcessesOptions {
   readonly rows: ProcessRows
   readonly journalFolder: (sandboxId: string, processId: string) => string
-  /** The links of a running sandbox. */
-  readonly sessionOf: (sandboxId: string) => GuestSession | undefined
+  /** The guest of a running sandbox, and what its commands get that name nothing else. */
+  readonly guestOf: (sandboxId: string) => ProcessGuest | undefined
   readonly nowMs: () => number
   readonly log: Logger
   readonly journal: JournalLimits
@@ -32,6 +40,11 @@ export interface ProcessesOptions {
   readonly retentionMs: number
   /** A process came to be, started or ended. */
   readonly onChange: (process: ProcessView) => void
+}
+
+export interface ProcessGuest {
+  readonly session: GuestSession
+  readonly defaults: StartDefaults
 }
 
 /** A row, with what its journal has at the moment. */
@@ -62,14 +75,19 @@ export class Processes {
   constructor(options: ProcessesOptions) {
     this.#options = options
     this.#rows = options.rows
-    this.#sync = new SyncSchedule((error) => options.log.error({ err: error }, 'a journal could not be synced'))
+    this.#sync = new SyncSchedule((error) =>
+      options.log.error({ err: error }, 'a journal could not be synced'),
+    )
   }
 
   /** Records a process; the same id with the same command gives the record there is. */
   create(process: NewProcess): ProcessView {
     const known = this.#rows.get(process.processId)
     if (known !== undefined) {
-      if (known.sandboxId === process.sandboxId && JSON.stringify(known.command) === JSON.stringify(process.command)) {
+      if (
+        known.sandboxId === process.sandboxId &&
+        JSON.stringify(known.command) === JSON.stringify(process.command)
+      ) {
         return this.#view(known)
       }
       throw new PublicError('conflict', 'This process id belongs to another command.', { retryable: false })
@@ -108,14 +126,25 @@ export class Processes {
   }
 
   /** Tells the process's terminal its size. */
-  async resize(sandboxId: string, processId: string, cols: number, rows: number, signal: AbortSignal): Promise<void> {
+  async resize(
+    sandboxId: string,
+    processId: string,
+    cols: number,
+    rows: number,
+    signal: AbortSignal,
+  ): Promise<void> {
     const row = this.#row(sandboxId, processId)
     if (row.command.pty === undefined) throw noTerminal()
     await (await this.#liveRun(row)).stdin.resize(cols, rows, signal)
   }
 
   /** Sends a signal. One that has ended stays as it is; one that was never started is cancelled by SIGKILL. */
-  async signal(sandboxId: string, processId: string, signal: number, scope: SignalRequest_Scope): Promise<ProcessView> {
+  async signal(
+    sandboxId: string,
+    processId: string,
+    signal: number,
+    scope: SignalRequest_Scope,
+  ): Promise<ProcessView> {
     const row = this.#row(sandboxId, processId)
     if (row.exit !== undefined) return this.#view(row)
     if (row.state === 'created') {
@@ -129,9 +158,9 @@ export class Processes {
   }
 
   /** A machine was adopted: its processes are followed on from the last byte in their journals. */
-  async resume(sandboxId: string, session: GuestSession): Promise<void> {
+  async resume(sandboxId: string, guest: ProcessGuest): Promise<void> {
     for (const row of this.#rows.unended(sandboxId)) {
-      if (row.state !== 'created') await this.#open(row, session, openJournal)
+      if (row.state !== 'created') await this.#open(row, guest, openJournal)
     }
   }
 
@@ -179,24 +208,28 @@ export class Processes {
   }
 
   async #start(row: ProcessRow): Promise<void> {
-    const session = this.#options.sessionOf(row.sandboxId)
-    if (session === undefined) throw notRunning()
+    const guest = this.#options.guestOf(row.sandboxId)
+    if (guest === undefined) throw notRunning()
     if (!this.#rows.claimStart(row.processId)) return
-    await this.#open({ ...row, state: 'starting' }, session, newJournal)
+    await this.#open({ ...row, state: 'starting' }, guest, newJournal)
   }
 
-  #open(row: ProcessRow, session: GuestSession, open: (folder: string) => Promise<Journal>): Promise<ProcessRun> {
+  #open(
+    row: ProcessRow,
+    guest: ProcessGuest,
+    open: (folder: string) => Promise<Journal>,
+  ): Promise<ProcessRun> {
     return this.#live.open(row.processId, row.sandboxId, async () => {
       const journal = await open(this.#options.journalFolder(row.sandboxId, row.processId))
-      const run = this.#newRun(row, journal)
-      void run.follow(session).then(() => {
+      const run = this.#newRun(row, journal, guest.defaults)
+      void run.follow(guest.session).then(() => {
         if (run.ended) this.#live.remove(row.processId)
       })
       return run
     })
   }
 
-  #newRun(row: ProcessRow, journal: Journal): ProcessRun {
+  #newRun(row: ProcessRow, journal: Journal, defaults: StartDefaults): ProcessRun {
     const log = this.#options.log.child({ sandbox: row.sandboxId, process: row.processId })
     const writer: JournalWriter = new JournalWriter(journal, {
       limits: this.#options.journal,
@@ -206,6 +239,7 @@ export class Processes {
     })
     const run = new ProcessRun({
       row,
+      defaults,
       writer,
       nowMs: this.#options.nowMs,
       onStarted: (pid, startedAtMs) => {
@@ -231,16 +265,21 @@ export class Processes {
   }
 
   async #deliver(run: ProcessRun, signal: number, scope: SignalRequest_Scope): Promise<void> {
-    const session = this.#options.sessionOf(run.row.sandboxId)
-    if (session === undefined) throw notRunning()
+    const guest = this.#options.guestOf(run.row.sandboxId)
+    if (guest === undefined) throw notRunning()
     const patience = AbortSignal.timeout(startPatienceMs)
     try {
       await run.started(patience)
       if (run.ended) return
       const request = { processId: run.row.processId, signal, scope }
-      await session.withClient((client) => client.signal(request), { repeat: signal === sigkill, signal: patience })
+      await guest.session.withClient((client) => client.signal(request), {
+        repeat: signal === sigkill,
+        signal: patience,
+      })
     } catch (error) {
-      throw new PublicError('service_unavailable', 'The sandbox did not take the signal: try again.', { cause: error })
+      throw new PublicError('service_unavailable', 'The sandbox did not take the signal: try again.', {
+        cause: error,
+      })
     }
   }
 
@@ -263,7 +302,8 @@ export class Processes {
         this.#live.remove(run.row.processId)
       }),
     )
-    for (const row of this.#rows.unended(sandboxId)) this.#endRow(row, exitWithoutAgent(reason, this.#options.nowMs()))
+    for (const row of this.#rows.unended(sandboxId))
+      this.#endRow(row, exitWithoutAgent(reason, this.#options.nowMs()))
   }
 
   #endRow(row: ProcessRow, exit: ProcessExit, output = { firstOffset: 0, nextOffset: 0 }): ProcessView {
@@ -301,7 +341,9 @@ function noSuchProcess(): PublicError {
 
 function tooManyProcesses(): PublicError {
   const message = `The sandbox already has ${maxUnendedPerSandbox} processes that have not ended: wait for some or kill them.`
-  return new PublicError('failed_precondition', message, { details: { reason: 'too_many_processes', limit: maxUnendedPerSandbox } })
+  return new PublicError('failed_precondition', message, {
+    details: { reason: 'too_many_processes', limit: maxUnendedPerSandbox },
+  })
 }
 
 function precondition(reason: string, message: string): PublicError {
@@ -321,7 +363,10 @@ function hasEnded(): PublicError {
 }
 
 function stdinIsNull(): PublicError {
-  return precondition('stdin_not_piped', 'The process has no stdin: create it with `"stdin": "pipe"` to write to it.')
+  return precondition(
+    'stdin_not_piped',
+    'The process has no stdin: create it with `"stdin": "pipe"` to write to it.',
+  )
 }
 
 function noTerminal(): PublicError {

@@ -15,11 +15,12 @@ import { type AttachRequests, attachRequests, type GuestLink, type GuestSession 
 import { JournalError, type JournalWriter, type OutputStream, Waiters } from '../journal/index.ts'
 import type { ProcessExit, ProcessRow } from '../store/process-rows.ts'
 import { exitedEvent, exitOfAgent, exitOfFailedStart, exitWithoutAgent } from './exit.ts'
-import { startRequest } from './start-request.ts'
+import { type StartDefaults, startRequest } from './start-request.ts'
 import { Stdin } from './stdin.ts'
 
 export interface ProcessRunOptions {
   readonly row: ProcessRow
+  readonly defaults: StartDefaults
   readonly writer: JournalWriter
   readonly nowMs: () => number
   readonly onStarted: (pid: number, startedAtMs: number) => void
@@ -157,7 +158,7 @@ export class ProcessRun {
     const known = link.hello.processes.find((process) => process.processId === row.processId)
     const first = writer.begun
       ? { case: 'join' as const, value: { processId: row.processId, fromOffset: BigInt(writer.nextOffset) } }
-      : { case: 'start' as const, value: startRequest(row) }
+      : { case: 'start' as const, value: startRequest(row, this.#options.defaults) }
     const requests = attachRequests(first)
     this.#requests = requests
     this.stdin.attached(requests, Number(known?.stdinNextOffset ?? 0n))
@@ -173,7 +174,12 @@ export class ProcessRun {
     const { code } = ConnectError.from(error)
     if (this.writer.begun && code === Code.NotFound) return exitWithoutAgent('lost', this.#options.nowMs())
     if (!this.writer.begun && code === Code.ResourceExhausted) {
-      return { ...exitWithoutAgent('lost', this.#options.nowMs()), state: 'failed_to_start', reason: 'failed_to_start', errno: 'EAGAIN' }
+      return {
+        ...exitWithoutAgent('lost', this.#options.nowMs()),
+        state: 'failed_to_start',
+        reason: 'failed_to_start',
+        errno: 'EAGAIN',
+      }
     }
     return undefined
   }
@@ -186,7 +192,8 @@ export class ProcessRun {
         return undefined
       case 'output': {
         const stream = streams[kind.value.stream]
-        if (stream === undefined || !this.writer.begun) throw new ProtocolViolation('output of no stream, or before started')
+        if (stream === undefined || !this.writer.begun)
+          throw new ProtocolViolation('output of no stream, or before started')
         this.writer.append(stream, Number(kind.value.offset), kind.value.data)
         await this.writer.room(this.#stop.signal)
         return undefined
@@ -215,7 +222,8 @@ export class ProcessRun {
 
   #exited(exit: Exit): ProcessExit {
     const missing = Number(exit.finalOffset) - this.writer.nextOffset
-    if (!this.writer.begun || missing !== 0) throw new ProtocolViolation(`an exit with ${missing} bytes missing`)
+    if (!this.writer.begun || missing !== 0)
+      throw new ProtocolViolation(`an exit with ${missing} bytes missing`)
     return exitOfAgent(exit, this.#options.nowMs())
   }
 
@@ -237,7 +245,9 @@ export class ProcessRun {
 
   async #forget(session: GuestSession): Promise<void> {
     try {
-      await session.withClient((client) => client.forget({ processIds: [this.row.processId] }), { signal: this.#stop.signal })
+      await session.withClient((client) => client.forget({ processIds: [this.row.processId] }), {
+        signal: this.#stop.signal,
+      })
     } catch (error) {
       // The next link's table of processes still names it: it is forgotten then.
       this.#options.onTrouble('forget', error)

@@ -146,5 +146,8 @@ function notRunning(): PublicError {
 }
 
 function tooManyWrites(): PublicError {
-  return new PublicError('conflict', `${maxWaitingWrites} writes already wait for this process: send one at a time.`)
+  return new PublicError(
+    'conflict',
+    `${maxWaitingWrites} writes already wait for this process: send one at a time.`,
+  )
 }

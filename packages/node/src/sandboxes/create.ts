@@ -52,7 +52,11 @@ export function machineSpec(paths: SandboxPaths, record: SandboxRecord): Machine
 }
 
 /** Opens the links to a sandbox's machine, with the secrets kept in its folder. */
-export function openSession(paths: SandboxPaths, machine: Machine, options: SandboxMakerOptions): GuestSession {
+export function openSession(
+  paths: SandboxPaths,
+  machine: Machine,
+  options: SandboxMakerOptions,
+): GuestSession {
   return openGuestSession({
     machine,
     secrets: fileSecrets(paths.linkSecrets),
@@ -79,7 +83,10 @@ export async function makeMachine(
   if (base !== undefined) {
     await fileSecrets(paths.linkSecrets).write({ current: base.linkSecret })
     const machine = await options.driver.restore(spec, base.snapshot, signal)
-    return { ...(await answer(paths, record, machine, options.restoreTimeoutMs, false, options, signal)), from: 'base' }
+    return {
+      ...(await answer(paths, record, machine, options.restoreTimeoutMs, false, options, signal)),
+      from: 'base',
+    }
   }
   const machine = await options.driver.boot(spec, signal)
   const made = await answer(paths, record, machine, options.bootTimeoutMs, from.growRoot, options, signal)
@@ -119,7 +126,8 @@ async function answer(
   try {
     const link = await session.link(patience)
     const { failedHooks } = await wakeGuest(link, record, patience)
-    if (failedHooks.length > 0) options.log.warn({ sandbox: record.sandboxId, hooks: failedHooks.length }, 'wake hooks failed')
+    if (failedHooks.length > 0)
+      options.log.warn({ sandbox: record.sandboxId, hooks: failedHooks.length }, 'wake hooks failed')
     if (growRoot) await link.client.growRoot({}, { signal: patience })
     return { machine, session }
   } catch (error) {
@@ -133,5 +141,8 @@ async function answer(
 
 function noAnswer(timeoutMs: number, cause: unknown): PublicError {
   const message = `The sandbox's guest did not answer within ${timeoutMs / 1000} s.`
-  return new PublicError('service_unavailable', message, { details: { reason: 'guest_did_not_answer' }, cause })
+  return new PublicError('service_unavailable', message, {
+    details: { reason: 'guest_did_not_answer' },
+    cause,
+  })
 }

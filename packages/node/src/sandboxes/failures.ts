@@ -4,11 +4,27 @@ import type { MachineExitReason } from '../machines/machine.ts'
 import type { SandboxFailure } from './record.ts'
 
 const exits: Readonly<Record<MachineExitReason, SandboxFailure>> = {
-  closed: { code: 'internal', reason: 'machine_closed', message: 'The virtual machine was ended by the node.' },
-  powered_off: { code: 'failed_precondition', reason: 'guest_powered_off', message: 'The sandbox powered itself off.' },
-  guest_panicked: { code: 'failed_precondition', reason: 'guest_panicked', message: "The sandbox's kernel panicked." },
+  closed: {
+    code: 'internal',
+    reason: 'machine_closed',
+    message: 'The virtual machine was ended by the node.',
+  },
+  powered_off: {
+    code: 'failed_precondition',
+    reason: 'guest_powered_off',
+    message: 'The sandbox powered itself off.',
+  },
+  guest_panicked: {
+    code: 'failed_precondition',
+    reason: 'guest_panicked',
+    message: "The sandbox's kernel panicked.",
+  },
   vmm_died: { code: 'internal', reason: 'machine_died', message: 'The virtual machine ended unexpectedly.' },
-  vmm_killed: { code: 'internal', reason: 'machine_killed', message: 'The virtual machine was killed on its host.' },
+  vmm_killed: {
+    code: 'internal',
+    reason: 'machine_killed',
+    message: 'The virtual machine was killed on its host.',
+  },
 }
 
 /** Why a sandbox whose machine ended is failed. */
@@ -26,9 +42,17 @@ export const machineGone: SandboxFailure = {
 /** What a create that threw says. */
 export function failureOfCreate(thrown: unknown): SandboxFailure {
   if (thrown instanceof PublicError) {
-    return { code: thrown.code, reason: String(thrown.details['reason'] ?? thrown.code), message: thrown.message }
+    return {
+      code: thrown.code,
+      reason: String(thrown.details['reason'] ?? thrown.code),
+      message: thrown.message,
+    }
   }
-  return { code: 'internal', reason: 'create_failed', message: 'The sandbox could not be made; the log of its node says why.' }
+  return {
+    code: 'internal',
+    reason: 'create_failed',
+    message: 'The sandbox could not be made; the log of its node says why.',
+  }
 }
 
 /** The template a create names is not on this node. */

@@ -1,6 +1,7 @@
 /** The secrets of a sandbox's guest channel, in a file of its folder: durable before the agent is told (link.ts). */
-import { publishJson, readJson } from '../images/publish.ts'
+
 import { bootSecrets, type LinkSecretStore, type LinkSecrets } from '../guest/index.ts'
+import { publishJson, readJson } from '../images/publish.ts'
 
 /** Opens the store of one machine; without a file the agent has what it booted with. */
 export function fileSecrets(path: string): LinkSecretStore {

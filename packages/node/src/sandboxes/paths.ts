@@ -1,7 +1,6 @@
 /** Where a node keeps what: everything below `<SPACE_HOME>/node`. */
 import { join } from 'node:path'
-import { PublicError } from '@space/contract'
-import { isId } from '@space/contract'
+import { isId, PublicError } from '@space/contract'
 
 export interface NodePaths {
   readonly database: string

@@ -4,9 +4,9 @@
  *
  *   creating ─▶ running ─▶ failed        any ─▶ deleting ─▶ (no folder)
  */
-import { isErrorCode, type ErrorCode } from '@space/contract'
-import type { DiskChain, GuestImage } from '../machines/machine.ts'
+import { type ErrorCode, isErrorCode } from '@space/contract'
 import { publishJson, readJson } from '../images/publish.ts'
+import type { DiskChain, GuestImage } from '../machines/machine.ts'
 
 export interface SandboxShape {
   readonly vcpus: number

@@ -18,5 +18,7 @@ function roundUp(wanted: number, offered: readonly number[], field: string): num
   if (found !== undefined) return found
   const most = offered.at(-1) ?? 0
   const message = `${field} is ${wanted}, this node offers at most ${most}: ask for less.`
-  throw new PublicError('invalid_request', message, { details: { field, limit: most, reason: 'shape_too_large' } })
+  throw new PublicError('invalid_request', message, {
+    details: { field, limit: most, reason: 'shape_too_large' },
+  })
 }

@@ -35,7 +35,12 @@ export interface BaseManifest {
   readonly madeAtMs: number
 }
 
-export const baseFiles = { memory: 'memory', devices: 'devices', disk: 'disk.qcow2', manifest: 'manifest.json' } as const
+export const baseFiles = {
+  memory: 'memory',
+  devices: 'devices',
+  disk: 'disk.qcow2',
+  manifest: 'manifest.json',
+} as const
 
 const makingMark = '.making-'
 const goneMark = '.gone-'
@@ -71,12 +76,14 @@ export async function findBase(
   const folder = join(basesFolder(templateFolder), shapeName(shape))
   const manifest = parseManifest(await readJson(join(folder, baseFiles.manifest)))
   if (manifest === undefined) return { kind: 'missing' }
-  if (manifest.templateDigest !== templateDigest) return { kind: 'unusable', why: 'it is of another template' }
+  if (manifest.templateDigest !== templateDigest)
+    return { kind: 'unusable', why: 'it is of another template' }
   const refused = refuses(manifest.identity)
   if (refused !== undefined) return { kind: 'unusable', why: refused }
   for (const fact of manifest.files) {
     const size = (await stat(join(folder, fact.name)).catch(() => undefined))?.size
-    if (size !== fact.bytes) return { kind: 'unusable', why: `${fact.name} has ${size ?? 'no'} bytes, not ${fact.bytes}` }
+    if (size !== fact.bytes)
+      return { kind: 'unusable', why: `${fact.name} has ${size ?? 'no'} bytes, not ${fact.bytes}` }
   }
   const snapshot = {
     memory: join(folder, baseFiles.memory),
@@ -105,7 +112,12 @@ export function makingFolder(templateFolder: string, shape: Shape, unique: strin
 }
 
 /** Gives a made base its place; one that was there goes. Machines that use it keep what they have open. */
-export async function placeBase(making: string, templateFolder: string, shape: Shape, manifest: BaseManifest): Promise<void> {
+export async function placeBase(
+  making: string,
+  templateFolder: string,
+  shape: Shape,
+  manifest: BaseManifest,
+): Promise<void> {
   await publishJson(join(making, baseFiles.manifest), manifest)
   const place = join(basesFolder(templateFolder), shapeName(shape))
   await removeBase(place)
@@ -147,5 +159,7 @@ export async function listBases(templateFolder: string): Promise<Shape[]> {
 export async function listLeftovers(templateFolder: string): Promise<string[]> {
   const folder = basesFolder(templateFolder)
   const names = await readdir(folder).catch(() => [])
-  return names.filter((name) => name.startsWith(makingMark) || name.startsWith(goneMark)).map((name) => join(folder, name))
+  return names
+    .filter((name) => name.startsWith(makingMark) || name.startsWith(goneMark))
+    .map((name) => join(folder, name))
 }

@@ -41,10 +41,15 @@ export class Bases {
   async find(template: BaseTemplate, shape: Shape): Promise<BaseSnapshot | undefined> {
     const { driver, guestImage, log, nowMs } = this.#options
     const found = await findBase(template.folder, template.digest, shape, (identity) =>
-      identity.guestImageDigest === guestImage.digest ? driver.refuses(identity) : 'it has another guest image',
+      identity.guestImageDigest === guestImage.digest
+        ? driver.refuses(identity)
+        : 'it has another guest image',
     )
     if (found.kind === 'unusable') {
-      log.warn({ template: template.digest, shape: shapeName(shape), why: found.why }, 'a base snapshot cannot be used')
+      log.warn(
+        { template: template.digest, shape: shapeName(shape), why: found.why },
+        'a base snapshot cannot be used',
+      )
     }
     if (found.kind !== 'usable') return undefined
     await touchBase(found.base, nowMs())
@@ -104,7 +109,12 @@ export class Bases {
     const shapes = await listBases(template.folder)
     for (const shape of shapes.slice(maxBasesPerTemplate)) {
       await removeBase(join(basesFolder(template.folder), shapeName(shape)))
-      this.#options.log.info({ op: 'base', outcome: 'evicted', template: template.digest, shape: shapeName(shape) })
+      this.#options.log.info({
+        op: 'base',
+        outcome: 'evicted',
+        template: template.digest,
+        shape: shapeName(shape),
+      })
     }
   }
 }

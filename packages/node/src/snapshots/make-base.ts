@@ -55,7 +55,11 @@ export async function makeBase(options: MakeBaseOptions): Promise<void> {
   }
 }
 
-async function bootAndSave(options: MakeBaseOptions, making: string, machineFolder: string): Promise<BaseManifest> {
+async function bootAndSave(
+  options: MakeBaseOptions,
+  making: string,
+  machineFolder: string,
+): Promise<BaseManifest> {
   const { driver, template, shape, guestImage, signal } = options
   const disk = { base: template.rootImage, frozen: [], writable: join(making, baseFiles.disk) }
   await createLayer(disk.writable, template.diskMib * 2 ** 20)
@@ -70,7 +74,11 @@ async function bootAndSave(options: MakeBaseOptions, making: string, machineFold
     await delay(settleMs, undefined, { signal })
     await link.client.sync({})
     await link.client.freeze({})
-    const saved = await machine.save({ folder: making, nextWritable: join(making, 'next.qcow2'), then: 'stop' })
+    const saved = await machine.save({
+      folder: making,
+      nextWritable: join(making, 'next.qcow2'),
+      afterwards: 'stop',
+    })
     await rm(join(making, 'next.qcow2'), { force: true })
     const { current } = await secrets.read()
     const names = [saved.snapshot.memory, saved.snapshot.devices, disk.writable].map((path) => basename(path))

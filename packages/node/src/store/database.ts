@@ -53,8 +53,11 @@ export function openDatabase(path: string): DatabaseSync {
   const version = Number(database.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0)
   if (version > schemaVersion) {
     database.close()
-    throw new RangeError(`${path} was written by a newer version of SPACE (schema ${version}, known ${schemaVersion})`)
+    throw new RangeError(
+      `${path} was written by a newer version of SPACE (schema ${version}, known ${schemaVersion})`,
+    )
   }
-  if (version < schemaVersion) database.exec(`BEGIN; ${schema} PRAGMA user_version = ${schemaVersion}; COMMIT;`)
+  if (version < schemaVersion)
+    database.exec(`BEGIN; ${schema} PRAGMA user_version = ${schemaVersion}; COMMIT;`)
   return database
 }

@@ -141,7 +141,8 @@ export class ProcessRows {
   }
 
   deleteSandbox(sandboxId: string): void {
-    const repeated = 'DELETE FROM repeated_requests WHERE process_id IN (SELECT process_id FROM processes WHERE sandbox_id = ?)'
+    const repeated =
+      'DELETE FROM repeated_requests WHERE process_id IN (SELECT process_id FROM processes WHERE sandbox_id = ?)'
     this.#run(repeated, sandboxId)
     this.#run('DELETE FROM processes WHERE sandbox_id = ?', sandboxId)
   }

@@ -71,7 +71,7 @@ export class FakeGuest implements ProcessWorld {
   }
 
   nowUnixMs(): number {
-    return Date.now() + this.clockOffsetMs
+    return Math.round(Date.now() + this.clockOffsetMs)
   }
 
   info(): InfoResponse {

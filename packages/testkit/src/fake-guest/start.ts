@@ -29,7 +29,7 @@ export function prepareStart(
   const user = start.user === '' ? 'user' : start.user
   const home = homes[user] ?? '/'
   if (!Object.hasOwn(homes, user) && !/^\d+(:\d+)?$/.test(user))
-    return { reason: StartFailed_Reason.UNKNOWN_USER, errno: '' }
+    return { reason: StartFailed_Reason.UNKNOWN_USER, errno: 'ENOENT' }
   const cwd = start.cwd === '' ? home : start.cwd
   if (!directories.has(cwd))
     return { reason: StartFailed_Reason.BAD_CWD, errno: cwd === '/etc/passwd' ? 'ENOTDIR' : 'ENOENT' }

@@ -28,21 +28,22 @@ export class StdinPipe {
     return this.#closed && this.#waiting.length === 0
   }
 
-  /** Takes a piece; bytes received before are skipped. False when there is a gap, or too much waits. */
-  put(offset: number, bytes: Uint8Array): boolean {
+  /** Takes a piece; bytes received before are skipped, and all of them once it is closed. */
+  put(offset: number, bytes: Uint8Array): 'taken' | 'gap' | 'full' {
     const known = this.#received - offset
-    if (known < 0 || this.#closed) return false
+    if (known < 0) return 'gap'
+    if (this.#closed) return 'taken'
     const fresh = bytes.subarray(Math.min(known, bytes.length))
-    if (this.#waiting.length + fresh.length > maxWaitingBytes) return false
+    if (this.#waiting.length + fresh.length > maxWaitingBytes) return 'full'
     this.#waiting = Buffer.concat([this.#waiting, fresh])
     this.#received += fresh.length
-    return true
+    return 'taken'
   }
 
-  close(offset: number): boolean {
-    if (offset !== this.#received) return offset < this.#received && this.#closed
+  close(offset: number): 'taken' | 'gap' {
+    if (offset > this.#received) return 'gap'
     this.#closed = true
-    return true
+    return 'taken'
   }
 
   peek(maxBytes: number): Buffer {

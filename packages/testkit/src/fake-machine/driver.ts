@@ -114,9 +114,9 @@ function handle(host: FakeHost, vm: FakeVm, spec: MachineSpec): Machine {
       const snapshot = await writeSnapshot(into.folder, vm.guest.save(), identity)
       const { base, frozen, writable } = vm.disk
       vm.disk = { base, frozen: [...frozen, writable], writable: into.nextWritable }
-      if (into.then === 'stop') vm.end({ reason: 'closed', detail: 'saved' })
+      if (into.afterwards === 'stop') vm.end({ reason: 'closed', detail: 'saved' })
       else if (!wasPaused) vm.resume()
-      if (into.then === 'stop') await vm.exited
+      if (into.afterwards === 'stop') await vm.exited
       return { snapshot, disk: vm.disk, stoppedMs: performance.now() - stoppedAtMs }
     },
     guest(signal) {

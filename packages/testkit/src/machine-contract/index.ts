@@ -117,7 +117,7 @@ export function machineContract(name: string, prepare: () => Promise<ContractSub
         async () => (await offsetOf(original.link, 'prcstall')) > maxUnacknowledgedBytes - 65_536,
       )
       await freeze(original.link)
-      const first = await original.machine.save({ ...(await subject.saveTarget()), then: 'resume' })
+      const first = await original.machine.save({ ...(await subject.saveTarget()), afterwards: 'resume' })
       await original.link.client.thaw({})
       expect(first.stoppedMs).toBeGreaterThan(0)
       expect(driver.refuses(first.snapshot.identity)).toBeUndefined()
@@ -133,7 +133,7 @@ export function machineContract(name: string, prepare: () => Promise<ContractSub
       )
       await child.link.client.forget({ processIds: ['prchost'] })
       await freeze(child.link)
-      const second = await child.machine.save({ ...(await subject.saveTarget()), then: 'stop' })
+      const second = await child.machine.save({ ...(await subject.saveTarget()), afterwards: 'stop' })
       expect((await child.machine.exited).reason).toBe('closed')
 
       const grandchild = await restored(subject, driver, second, child.secrets)
@@ -146,7 +146,7 @@ export function machineContract(name: string, prepare: () => Promise<ContractSub
     test('a snapshot of another VMM, device set or shape of CPU is refused, with the reason', async () => {
       const { machine, link } = await booted()
       await freeze(link)
-      const { snapshot } = await machine.save({ ...(await subject.saveTarget()), then: 'stop' })
+      const { snapshot } = await machine.save({ ...(await subject.saveTarget()), afterwards: 'stop' })
       const { identity } = snapshot
       const others: SnapshotIdentity[] = [
         { ...identity, driver: 'other' },

@@ -1,20 +1,20 @@
 /** From a slot to a QEMU that waits in `-preconfig` with its control channel open. */
 import { joinGroup, limitGroup } from '../../host/cgroups.ts'
-import { Descriptor, keepDescriptorsHere } from '../../host/descriptors.ts'
+import { type Descriptor, keepDescriptorsHere } from '../../host/descriptors.ts'
 import { HeldProcess } from '../../host/pidfd.ts'
 import { descriptorNumber, startProcess } from '../../host/start.ts'
 import { dialIn, listenIn } from '../../host/unix-sockets.ts'
 import { namespacePath, openTap } from '../../net/namespace.ts'
 import type { Slot } from '../../net/slot.ts'
-import { MachineError } from '../machine-error.ts'
 import type { Shape } from '../machine.ts'
+import { MachineError } from '../machine-error.ts'
 import { qemuArguments } from './argv.ts'
 import type { QemuHost } from './host-setup.ts'
 import { Qmp } from './qmp.ts'
 import { type MachineRecord, writeRecord } from './record.ts'
 import { createStderrFile } from './stderr-file.ts'
-import { machineCgroup, processLimits } from './vmm-limits.ts'
 import { Vmm } from './vmm.ts'
+import { machineCgroup, processLimits } from './vmm-limits.ts'
 
 /** Names of the two sockets in a machine's folder. */
 export const sockets = { qmp: 'qmp.sock', guest: 'guest.sock' } as const
@@ -36,7 +36,11 @@ export interface Launched {
  * Starts a VMM and resolves when it waits for memory and disks. The folder's record names the slot before the process
  * exists and the process as soon as it does. On failure nothing runs; the slot stays the caller's.
  */
-export async function launchVmm(host: QemuHost, request: LaunchRequest, signal?: AbortSignal): Promise<Launched> {
+export async function launchVmm(
+  host: QemuHost,
+  request: LaunchRequest,
+  signal?: AbortSignal,
+): Promise<Launched> {
   const { folder, slot, shape } = request
   const planned: MachineRecord = {
     version: 1,

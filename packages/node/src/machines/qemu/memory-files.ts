@@ -10,7 +10,7 @@
  * The file of a snapshot is remembered for the next machine; at most `maxKept` are, the least recently used goes. A
  * file goes out of RAM when neither this process nor a machine holds it.
  */
-import { fstatSync, ftruncateSync } from 'node:fs'
+import { fstatSync, ftruncateSync, openSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { copyData } from '../../host/copy.ts'
 import { addSeals, createMemfd, Descriptor, getSeals, openToRead, seals } from '../../host/descriptors.ts'
@@ -29,24 +29,36 @@ interface Kept {
 export class MemoryFiles {
   #kept: Kept[] = []
 
-  /** The sealed memory of a snapshot's file, which this object owns. Never written again once a snapshot is complete. */
+  /** The sealed memory of a snapshot's file; the caller owns the descriptor. */
   async of(path: string, sizeBytes: number): Promise<Descriptor> {
     const info = await stat(path)
     const key = `${info.dev}:${info.ino}:${info.mtimeMs}:${info.size}`
-    const present = this.#kept.find(kept => kept.key === key)
+    const present = this.#kept.find((kept) => kept.key === key)
     const chosen = present ?? { key, file: loadMemory(path, sizeBytes) }
-    this.#kept = [chosen, ...this.#kept.filter(kept => kept !== chosen)]
-    for (const dropped of this.#kept.splice(maxKept)) void dropped.file.then(file => file.close(), () => {})
+    this.#kept = [chosen, ...this.#kept.filter((kept) => kept !== chosen)]
+    for (const dropped of this.#kept.splice(maxKept))
+      void dropped.file.then(
+        (file) => file.close(),
+        () => undefined,
+      )
     try {
-      return await chosen.file
+      const file = await chosen.file
+      // Closed: it was the least recently used one by the time it was loaded.
+      return file.fd < 0
+        ? await this.of(path, sizeBytes)
+        : new Descriptor(openSync(`/proc/self/fd/${file.fd}`, 'r+'))
     } catch (error) {
-      this.#kept = this.#kept.filter(kept => kept !== chosen)
+      this.#kept = this.#kept.filter((kept) => kept !== chosen)
       throw error
     }
   }
 
   close(): void {
-    for (const { file } of this.#kept.splice(0)) void file.then(descriptor => descriptor.close(), () => {})
+    for (const { file } of this.#kept.splice(0))
+      void file.then(
+        (descriptor) => descriptor.close(),
+        () => undefined,
+      )
   }
 }
 
@@ -61,7 +73,8 @@ export function emptyMemory(sizeBytes: number): Descriptor {
 async function loadMemory(path: string, sizeBytes: number): Promise<Descriptor> {
   using source = openToRead(path)
   const { size } = fstatSync(source.fd)
-  if (size !== sizeBytes) throw new MachineError('snapshot_unusable', `memory file of ${size} bytes, not ${sizeBytes}`)
+  if (size !== sizeBytes)
+    throw new MachineError('snapshot_unusable', `memory file of ${size} bytes, not ${sizeBytes}`)
   const file = createMemfd('space-memory')
   try {
     ftruncateSync(file.fd, sizeBytes)

@@ -33,7 +33,8 @@ export class QmpLines {
   #keep(bytes: Buffer): void {
     if (bytes.length === 0) return
     this.#pendingBytes += bytes.length
-    if (this.#pendingBytes > maxLineBytes) throw new MachineError('vmm_protocol', 'a QMP line is longer than 1 MiB')
+    if (this.#pendingBytes > maxLineBytes)
+      throw new MachineError('vmm_protocol', 'a QMP line is longer than 1 MiB')
     this.#parts.push(bytes)
   }
 }

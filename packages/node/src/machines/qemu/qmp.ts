@@ -47,9 +47,11 @@ export class Qmp {
     this.#channel = channel
     const { promise, resolve } = Promise.withResolvers<void>()
     this.closed = promise
-    this.#greeted.promise.catch(() => {})
+    this.#greeted.promise.catch(() => undefined)
     channel.socket.on('data', (chunk: Buffer) => this.#receive(chunk))
-    channel.socket.on('error', error => this.#end(new MachineError('vmm_gone', 'the QMP channel broke', { cause: error })))
+    channel.socket.on('error', (error) =>
+      this.#end(new MachineError('vmm_gone', 'the QMP channel broke', { cause: error })),
+    )
     channel.socket.on('close', () => {
       this.#end(new MachineError('vmm_gone', 'the QMP channel closed'))
       resolve()
@@ -70,12 +72,15 @@ export class Qmp {
 
   /** Runs a command after those that wait already. `vmm_refused` carries QEMU's own words. */
   execute(command: string, args: Record<string, unknown> = {}, options: QmpOptions = {}): Promise<unknown> {
-    if (this.#waiting >= maxWaiting) return Promise.reject(new MachineError('vmm_protocol', 'too many commands wait'))
+    if (this.#waiting >= maxWaiting)
+      return Promise.reject(new MachineError('vmm_protocol', 'too many commands wait'))
     this.#waiting += 1
-    const result = this.#tail.then(() => this.#run(command, args, options)).finally(() => {
-      this.#waiting -= 1
-    })
-    this.#tail = result.catch(() => {})
+    const result = this.#tail
+      .then(() => this.#run(command, args, options))
+      .finally(() => {
+        this.#waiting -= 1
+      })
+    this.#tail = result.catch(() => undefined)
     return result
   }
 
@@ -99,7 +104,10 @@ export class Qmp {
       options.timeoutMs ?? commandTimeoutMs,
     )
     try {
-      this.#send(Buffer.from(`${JSON.stringify({ execute: command, arguments: args, id })}\r\n`), options.descriptors)
+      this.#send(
+        Buffer.from(`${JSON.stringify({ execute: command, arguments: args, id })}\r\n`),
+        options.descriptors,
+      )
       return await promise
     } finally {
       clearTimeout(timer)
@@ -108,6 +116,8 @@ export class Qmp {
   }
 
   #send(bytes: Buffer, descriptors: readonly number[] | undefined): void {
+    // The number of a closed descriptor may be another file's by now.
+    if (this.#channel.socket.destroyed) throw new MachineError('vmm_gone', 'the QMP channel is closed')
     if (descriptors === undefined) this.#channel.socket.write(bytes)
     else sendDescriptors(this.#channel.fd, bytes, descriptors)
   }
@@ -116,12 +126,19 @@ export class Qmp {
     try {
       for (const message of this.#lines.push(chunk)) this.#dispatch(message)
     } catch (error) {
-      this.#end(error instanceof MachineError ? error : new MachineError('vmm_protocol', 'unreadable', { cause: error }))
+      this.#end(
+        error instanceof MachineError
+          ? error
+          : new MachineError('vmm_protocol', 'unreadable', { cause: error }),
+      )
     }
   }
 
   #dispatch(message: QmpMessage): void {
-    if (message.kind === 'greeting') return this.#greeted.resolve(message.version)
+    if (message.kind === 'greeting') {
+      this.#greeted.resolve(message.version)
+      return
+    }
     if (message.kind === 'event') {
       for (const listener of [...this.#listeners]) listener({ name: message.name, data: message.data })
       return

@@ -3,7 +3,7 @@
  * everything after a crash at any line: first the slot, then the process, then that the machine is complete.
  * The file is read by the node alone; the VMM has no access to the folder.
  */
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorCode } from '../../host/host-error.ts'
 import type { ProcessIdentity } from '../../host/pidfd.ts'
@@ -38,6 +38,17 @@ export function writeRecord(folder: string, record: MachineRecord): void {
   const draft = join(folder, `.${fileName}`)
   writeFileSync(draft, JSON.stringify(record), { mode: 0o600 })
   renameSync(draft, join(folder, fileName))
+}
+
+/** Moves the record to another folder. */
+export function moveRecord(from: string, to: string): void {
+  renameSync(join(from, fileName), join(to, fileName))
+}
+
+/** Removes the record; fine when there is none. */
+export function removeRecord(folder: string): void {
+  rmSync(join(folder, `.${fileName}`), { force: true })
+  rmSync(join(folder, fileName), { force: true })
 }
 
 /** The record of a folder, or undefined when there is none. */

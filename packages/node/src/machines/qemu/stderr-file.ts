@@ -1,5 +1,6 @@
 import { fstatSync, ftruncateSync, readSync } from 'node:fs'
 import { addSeals, createMemfd, type Descriptor, seals } from '../../host/descriptors.ts'
+import { printable } from '../../host/printable.ts'
 
 /** What is kept of a VMM's stdout and stderr. */
 export const stderrBytes = 64 << 10
@@ -22,6 +23,5 @@ export function readStderr(file: Descriptor): string {
   const bytes = Buffer.alloc(info.size)
   const length = readSync(file.fd, bytes, 0, bytes.length, 0)
   const text = bytes.subarray(0, length).toString('utf8')
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is taken out
-  return text.replace(/\0+$/, '').replace(/[\0-\x09\x0b-\x1f\x7f]/g, '?').trim()
+  return printable(text.replaceAll('\0', '')).trim()
 }

@@ -13,7 +13,10 @@ const ioCpus = 0.5
 const tasks = 128
 
 /** Limits of a machine's control group. */
-export function machineCgroup(host: Pick<QemuHost, 'environment'>, { vcpus, memoryMib }: Shape): CgroupLimits {
+export function machineCgroup(
+  host: Pick<QemuHost, 'environment'>,
+  { vcpus, memoryMib }: Shape,
+): CgroupLimits {
   const translationMib = host.environment.accelerator === 'tcg' ? translationCacheMib : 0
   return { memoryBytes: (memoryMib + overheadMib + translationMib) * mib, cpus: vcpus + ioCpus, tasks }
 }

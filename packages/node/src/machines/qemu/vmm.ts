@@ -65,7 +65,7 @@ export class Vmm {
   /** Lets it close its disks and leave; kills it when it does not. */
   async quit(): Promise<VmmEnd> {
     // A QEMU that leaves may close the channel before the answer is out.
-    await this.qmp.execute('quit', {}, { timeoutMs: quitMs }).catch(() => {})
+    await this.qmp.execute('quit', {}, { timeoutMs: quitMs }).catch(() => undefined)
     const deadline = setTimeout(() => this.held.signal('SIGKILL'), quitMs)
     try {
       return await this.#soonEnded()
@@ -86,7 +86,9 @@ export class Vmm {
   /** Fails with `vmm_gone` and the VMM's last words when it ends before `work` is done. */
   async whileAlive<Result>(work: Promise<Result>): Promise<Result> {
     const early = Promise.withResolvers<never>()
-    void this.ended.then(end => early.reject(new MachineError('vmm_gone', `the VMM ended early: ${lastWords(end)}`)))
+    void this.ended.then((end) =>
+      early.reject(new MachineError('vmm_gone', `the VMM ended early: ${lastWords(end)}`)),
+    )
     return await Promise.race([work, early.promise]).catch(async (error: unknown) => {
       if (!(error instanceof MachineError) || error.code !== 'vmm_gone') throw error
       return await early.promise
@@ -120,7 +122,7 @@ export function lastWords(end: VmmEnd): string {
 async function exitOf(child: ChildProcess | undefined): Promise<Pick<VmmEnd, 'code' | 'signal'>> {
   if (child === undefined) return { code: undefined, signal: undefined }
   if (child.exitCode === null && child.signalCode === null)
-    await new Promise<void>(resolve => {
+    await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, exitCodeMs)
       child.once('exit', () => {
         clearTimeout(timer)

@@ -1,0 +1,1 @@
+export { type QemuDriverOptions, qemuDriver } from './driver.ts'
