@@ -1,6 +1,6 @@
 /** Where a run took place: what a reader needs to compare its report with another one. */
 import { execFile } from 'node:child_process'
-import { cpus, release, totalmem } from 'node:os'
+import { cpus, loadavg, release, totalmem } from 'node:os'
 import { promisify } from 'node:util'
 import { accelerator } from './accelerator.ts'
 
@@ -12,6 +12,8 @@ export interface RunEnvironment {
   readonly cores: number
   readonly memoryGib: number
   readonly kernel: string
+  /** Runnable processes of the last minute, before the run: above half the cores the figures say little. */
+  readonly load: number
   readonly accelerator: 'kvm' | 'tcg'
   readonly qemu: string
   readonly node: string
@@ -27,6 +29,7 @@ export async function runEnvironment(): Promise<RunEnvironment> {
     cores: cpus().length,
     memoryGib: Math.round(totalmem() / 2 ** 30),
     kernel: release(),
+    load: loadavg()[0] ?? 0,
     accelerator,
     qemu: (await firstLine('qemu-system-x86_64', ['--version'])).replace('QEMU emulator version ', ''),
     node: process.versions.node,

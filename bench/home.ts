@@ -17,8 +17,6 @@ async function linkTree(source: string, target: string, path: string): Promise<v
   await mkdir(join(target, path), { recursive: true, mode: 0o700 })
   for (const entry of entries) {
     const inner = join(path, entry.name)
-    // The Go build cache is large and nothing of it is needed to start a home that is set up.
-    if (inner === join('node', 'cache', 'go')) continue
     if (entry.isDirectory()) await linkTree(source, target, inner)
     else if (entry.isFile()) await linkFile(join(source, inner), join(target, inner))
   }
@@ -26,6 +24,6 @@ async function linkTree(source: string, target: string, path: string): Promise<v
 
 /** Small files that are replaced in place by their owner are copied; the rest is linked. */
 async function linkFile(from: string, to: string): Promise<void> {
-  if (from.endsWith('.json')) await copyFile(from, to)
+  if (from.endsWith('.json') || from.endsWith('.txt')) await copyFile(from, to)
   else await link(from, to).catch(async () => await copyFile(from, to, constants.COPYFILE_FICLONE))
 }

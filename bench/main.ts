@@ -19,7 +19,7 @@ import * as fake from './rows/fake.ts'
 import * as many from './rows/many.ts'
 import type { Bench, RowGroup } from './rows/row.ts'
 import type { Samples } from './samples.ts'
-import { stack } from './servers.ts'
+import { type Stack, stack } from './servers.ts'
 import { results, textTable } from './table.ts'
 
 const { values: options } = parseArgs({
@@ -32,9 +32,11 @@ const { values: options } = parseArgs({
 })
 const groups: readonly RowGroup[] = [create, command, many]
 const wanted = options.only?.split(',')
-const home = process.env['SPACE_HOME'] || firstThere('/var/lib/space-dev', '/var/lib/space')
+const source = process.env['SPACE_HOME'] || firstThere('/var/lib/space-dev', '/var/lib/space')
 
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
+let used: Stack | undefined
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void interrupted())
 try {
   await bench()
 } catch (error) {
@@ -44,50 +46,62 @@ try {
 
 async function bench(): Promise<void> {
   const environment = await runEnvironment()
-  const floors = await measureFloors(home, neededFloors(), options.quick)
-  const rows = [...agentRow(floors), ...(await productRows())]
+  if (environment.load > environment.cores / 2)
+    progress(
+      `the host is busy (load ${environment.load.toFixed(1)}, ${environment.cores} cores): the figures will say little.`,
+    )
+  const asked = groups.filter(({ ids }) => ids.some(wants))
+  const floors: Samples[] = []
+  const rows: Samples[] = []
+  if (asked.length > 0 || wants('setup-warm')) {
+    used = await stack(source)
+    try {
+      progress('bringing a home for this run up to date …')
+      await used.setUp()
+      // The floors boot the same guest image and template as the servers.
+      floors.push(...(await measureFloors(used.home, neededFloors(), options.quick)))
+      rows.push(...(await productRows(used, asked)))
+    } finally {
+      await used.end()
+    }
+  } else floors.push(...(await measureFloors(source, neededFloors(), options.quick)))
+  if (fake.ids.some(wants)) rows.push(...(await fake.run({ quick: options.quick, source, progress })))
+  rows.push(...agentRow(floors))
   const floorResults = results(floors, [])
   const rowResults = results(rows, floors).filter(({ id }) => wants(id))
   if (options.json)
     console.log(JSON.stringify({ environment, floors: floorResults, rows: rowResults }, null, 2))
-  else {
-    if (floorResults.length > 0) console.log(`${textTable(floorResults)}\n`)
-    console.log(textTable(rowResults))
-  }
+  else
+    for (const table of [floorResults, rowResults]) if (table.length > 0) console.log(`${textTable(table)}\n`)
   if (options.report) progress(`written: ${await writeReport(environment, floorResults, rowResults)}`)
 }
 
-async function productRows(): Promise<Samples[]> {
-  const rows: Samples[] = []
-  if (fake.ids.some(wants)) rows.push(...(await fake.run({ quick: options.quick, progress })))
-  const asked = groups.filter(({ ids }) => ids.some(wants))
-  if (asked.length === 0 && !wants('setup-warm')) return rows
-  const servers = await stack(home)
-  try {
-    progress('starting the servers …')
-    const first = await servers.start()
-    const setUpMs = await first.firstOutputMs
-    rows.push({
-      id: 'setup-warm',
-      title: 'start to first output, set up',
-      unit: 's',
-      values: [setUpMs / 1000],
-    })
-    const context: Bench = {
-      servers: first,
-      quick: options.quick,
-      progress,
-      async restart(signal) {
-        await context.servers.stop(signal)
-        context.servers = await servers.start()
-        return context.servers
-      },
-    }
-    for (const group of asked) rows.push(...(await group.run(context)))
-  } finally {
-    await servers.end()
+async function productRows(servers: Stack, asked: readonly RowGroup[]): Promise<Samples[]> {
+  progress('starting the servers …')
+  const first = await servers.start({ first: true })
+  const setUpMs = await first.firstOutputMs
+  const rows: Samples[] = [
+    { id: 'setup-warm', title: 'start to first output, set up', unit: 's', values: [setUpMs / 1000] },
+  ]
+  const context: Bench = {
+    servers: first,
+    quick: options.quick,
+    progress,
+    async restart(signal) {
+      await context.servers.stop(signal)
+      context.servers = await servers.start({ first: false })
+      return context.servers
+    },
   }
+  for (const group of asked) rows.push(...(await group.run(context)))
   return rows
+}
+
+/** Ctrl-C leaves nothing behind either. */
+async function interrupted(): Promise<void> {
+  progress('interrupted, cleaning up …')
+  await used?.end()
+  process.exit(130)
 }
 
 /** What the agent keeps resident is measured by the floor, where the agent can be asked; it is a row all the same. */

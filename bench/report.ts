@@ -18,7 +18,7 @@ export async function writeReport(
 }
 
 function page(environment: RunEnvironment, floors: readonly Result[], rows: readonly Result[]): string {
-  const { date, cpu, cores, memoryGib, kernel, accelerator, qemu, node, revision } = environment
+  const { date, cpu, cores, memoryGib, kernel, load, accelerator, qemu, node, revision } = environment
   return `# Bench of ${date.slice(0, 10)}
 
 | | |
@@ -27,6 +27,7 @@ function page(environment: RunEnvironment, floors: readonly Result[], rows: read
 | revision | ${revision} |
 | CPU | ${cpu}, ${cores} cores, ${memoryGib} GiB |
 | host kernel | ${kernel} |
+| load before | ${load.toFixed(1)} |
 | QEMU | ${qemu}, ${accelerator} |
 | Node.js | ${node} |
 

@@ -16,8 +16,8 @@ import { endMachines } from './processes.ts'
 
 const upTimeoutMs = 600_000
 const stopTimeoutMs = 30_000
-/** The commands to copy that `space up` ends with. */
-const lastLines = /^.*\bspace run\b/m
+/** The line `space up --json` prints when it serves and the first sandbox has shown itself. */
+const servesLine = /^\{.*"api_url"/m
 const main = join(import.meta.dirname, '..', 'packages', 'cli', 'src', 'main.ts')
 
 export interface Servers {
@@ -33,7 +33,11 @@ export interface Servers {
 }
 
 export interface Stack {
-  start(): Promise<Servers>
+  readonly home: string
+  /** Brings the home up to date with this clone; quick where there is nothing to do. */
+  setUp(): Promise<void>
+  /** Starts the servers; `first` has them show a first sandbox, as by default. */
+  start(options: { readonly first: boolean }): Promise<Servers>
   /** Ends servers and sandboxes and removes the home. */
   end(): Promise<void>
 }
@@ -52,23 +56,33 @@ export async function stack(source: string): Promise<Stack> {
     SPACE_LOG_LEVEL: 'warn',
   }
   let running: Servers | undefined
+  const end = async () => {
+    await running?.stop('SIGTERM')
+    await space(env, ['down']).catch((error: unknown) => process.stderr.write(`bench: ${String(error)}\n`))
+    await endMachines(home)
+    await rm(home, { recursive: true, force: true })
+  }
+  let ending: Promise<void> | undefined
   return {
-    async start() {
-      running = await up(home, config, env)
+    home,
+    setUp: () => space(env, ['up', '--yes', '--setup-only']),
+    async start({ first }) {
+      running = await up(home, config, env, first ? [] : ['--no-first'])
       return running
     },
-    async end() {
-      await running?.stop('SIGTERM')
-      await down(env).catch((error: unknown) => process.stderr.write(`bench: ${String(error)}\n`))
-      await endMachines(home)
-      await rm(home, { recursive: true, force: true })
+    end() {
+      ending ??= end()
+      return ending
     },
   }
 }
 
-async function up(home: string, config: string, env: NodeJS.ProcessEnv): Promise<Servers> {
+async function up(home: string, config: string, env: NodeJS.ProcessEnv, more: string[]): Promise<Servers> {
   const startedAt = performance.now()
-  const child = spawn(process.execPath, [main, 'up', '--yes'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [main, 'up', '--yes', '--json', ...more], {
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   const orphaned = () => child.kill('SIGTERM')
   process.once('exit', orphaned)
   child.once('exit', () => process.off('exit', orphaned))
@@ -91,7 +105,7 @@ async function up(home: string, config: string, env: NodeJS.ProcessEnv): Promise
     const servingMs = await until(async () => await answers(`${url}/readyz`))
     await until(() => existsSync(config))
     const { token } = JSON.parse(await readFile(config, 'utf8')) as { token: string }
-    const firstOutputMs = until(() => lastLines.test(printed))
+    const firstOutputMs = until(() => servesLine.test(printed))
     firstOutputMs.catch(() => undefined)
     const api = new Api(url, env['SPACE_DATA_PLANE_URL'] ?? '', token)
     const stop = async (signal: 'SIGTERM' | 'SIGKILL') => {
@@ -105,14 +119,15 @@ async function up(home: string, config: string, env: NodeJS.ProcessEnv): Promise
   }
 }
 
-async function down(env: NodeJS.ProcessEnv): Promise<void> {
-  const child = spawn(process.execPath, [main, 'down'], { env, stdio: ['ignore', 'ignore', 'pipe'] })
+async function space(env: NodeJS.ProcessEnv, args: readonly string[]): Promise<void> {
+  const child = spawn(process.execPath, [main, ...args], { env, stdio: ['ignore', 'ignore', 'pipe'] })
   let printed = ''
   child.stderr.on('data', (chunk: Buffer) => {
     printed = (printed + chunk.toString()).slice(-4096)
   })
   await once(child, 'close')
-  if (child.exitCode !== 0) throw new BenchError(`\`space down\` ended with ${child.exitCode}: ${printed}`)
+  if (child.exitCode !== 0)
+    throw new BenchError(`\`space ${args.join(' ')}\` ended with ${child.exitCode}: ${printed.trim()}`)
 }
 
 async function ended(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {

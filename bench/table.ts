@@ -61,7 +61,7 @@ function cellsOf({ title, unit, summary, standing }: Result): string[] {
 function figureText(figure: NonNullable<Standing['figure']>, unit: string): string {
   const sign = 'atMost' in figure.limit ? '≤' : '≥'
   const number = 'atMost' in figure.limit ? figure.limit.atMost : figure.limit.atLeast
-  if (figure.floor) return `${sign} ${number} × ${figure.floor.title}`
+  if (figure.of === 'ratio') return `${sign} ${number} × ${figure.floor?.title ?? 'floor'}`
   return `${figure.at} ${sign} ${number} ${unit}`
 }
 

@@ -4,7 +4,15 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createWriteStream, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import {
+  createWriteStream,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -70,7 +78,7 @@ export class Server {
     for (;;) {
       const ready = await Promise.race([
         fetch(`${this.env['SPACE_API_URL']}/readyz`).then(
-          (answer) => answer.ok,
+          (answer) => answer.ok && existsSync(join(this.home, 'config.json')),
           () => false,
         ),
         gone.then(() => {

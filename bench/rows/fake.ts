@@ -16,10 +16,15 @@ const getEveryMs = 20
 export const ids = ['creates', 'get-meanwhile', 'list'] as const
 
 /** Starts the servers, measures, ends them. */
-export async function run(options: { quick: boolean; progress(line: string): void }): Promise<Samples[]> {
+export async function run(options: {
+  quick: boolean
+  source: string
+  progress(line: string): void
+}): Promise<Samples[]> {
   options.progress('creates and lists on the fake machine …')
   const child = spawn(process.execPath, [join(import.meta.dirname, '..', 'fake-servers.ts')], {
     stdio: ['pipe', 'pipe', 'inherit'],
+    env: { ...process.env, SPACE_HOME: options.source },
   })
   const ended = once(child, 'close')
   try {
@@ -53,7 +58,7 @@ async function measure(api: Api, quick: boolean): Promise<Samples[]> {
   const gets: number[] = []
   for (let round = 0; round < (quick ? 2 : 5); round++) {
     const known = await api.create()
-    const total = quick ? 200 : 1_000
+    const total = quick ? 100 : 500
     const stop = new AbortController()
     const reader = getUntil(api, known, gets, stop.signal)
     speeds.push(await createSpeed(api, total))

@@ -38,9 +38,21 @@ func sigprocmask(set, old *uint64) {
 		uintptr(unsafe.Pointer(old)), signalSetSize, 0, 0)
 }
 
+// cloneShared is in clone_<arch>.s.
+//
+//go:noescape
+func cloneShared(args *cloneArgs, size uintptr, p *Program, status uintptr) int
+
 //go:nosplit
 //go:norace
 func clone(p *Program, args *cloneArgs, status uintptr) (uintptr, syscall.Errno) {
+	if args.flags&unix.CLONE_VM != 0 {
+		pid := cloneShared(args, unsafe.Sizeof(*args), p, status)
+		if pid < 0 {
+			return 0, syscall.Errno(-pid)
+		}
+		return uintptr(pid), 0
+	}
 	pid, _, e := syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(args)), unsafe.Sizeof(*args), 0)
 	if e != 0 || pid != 0 {
 		return pid, e

@@ -139,7 +139,13 @@ type Options struct {
 	// PidNamespaceFD joins a PID namespace; -1 = the agent's. OwnPidNamespaceFD leads the thread back.
 	PidNamespaceFD    int
 	OwnPidNamespaceFD int
+	// Share lets the child use this process's memory until its execve or exit, instead of a copy: copying the page
+	// tables would cost more than everything else. A child that stays must not share.
+	Share bool
 }
+
+// sharedStackBytes is more than the deepest of the child's calls needs.
+const sharedStackBytes = 16 << 10
 
 // Child is a forked process that has not said yet whether its program succeeded.
 type Child struct {
@@ -147,7 +153,12 @@ type Child struct {
 	PidFD int
 	// Status is the read end of the child's report: see ParseReport. It ends when the program is executed.
 	Status int
+	// program must stay reachable while the child may still read it.
+	program *Program
 }
+
+// Done says that the child has executed its program or has ended, so that nothing reads the program's memory any more.
+func (c Child) Done() { runtime.KeepAlive(c.program) }
 
 type cloneArgs struct {
 	flags, pidFD, childTid, parentTid, exitSignal, stack, stackSize, tls, setTid, setTidSize, cgroup uint64
@@ -170,12 +181,16 @@ func (p *Program) Start(o Options) (Child, error) {
 		args.flags |= unix.CLONE_INTO_CGROUP
 		args.cgroup = uint64(o.CgroupFD)
 	}
+	if o.Share {
+		args.flags |= unix.CLONE_VM
+		args.stack = uint64(p.Bytes(make([]byte, sharedStackBytes)))
+		args.stackSize = sharedStackBytes
+	}
 	p.keep = append(p.keep, pidFD, args)
 	pid, errno := fork(p, args, uintptr(pipe[1]), o.PidNamespaceFD, o.OwnPidNamespaceFD)
-	runtime.KeepAlive(p)
 	if errno != 0 {
 		unix.Close(pipe[0])
 		return Child{}, errno
 	}
-	return Child{Pid: int(pid), PidFD: int(*pidFD), Status: pipe[0]}, nil
+	return Child{Pid: int(pid), PidFD: int(*pidFD), Status: pipe[0], program: p}, nil
 }

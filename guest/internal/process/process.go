@@ -43,11 +43,13 @@ type Process struct {
 	leader   *leaderEnd // nil while the leader runs
 	exit     *guestv1.Exit
 	timedOut bool
-	timer    *time.Timer
-	stdin    *stdin
-	terminal int // master of the pty; -1 = none
-	attached *Attachment
-	watch    *poll.Watch
+	// lingering: the cgroup is kept because something outlived the leader; else it is nil after the exit.
+	lingering bool
+	timer     *time.Timer
+	stdin     *stdin
+	terminal  int // master of the pty; -1 = none
+	attached  *Attachment
+	watch     *poll.Watch
 }
 
 type leaderEnd struct {
@@ -68,7 +70,7 @@ func (p *Process) onLeaderEnd() {
 	end := &leaderEnd{atMs: time.Now().UnixMilli()}
 	if status.Signaled() {
 		end.signal = int(status.Signal())
-		end.outOfMemory = status.Signal() == unix.SIGKILL && p.cgroup.Field("memory.events", "oom_kill") > 0
+		end.outOfMemory = status.Signal() == unix.SIGKILL && p.cgroup.OutOfMemory()
 	} else {
 		end.code = status.ExitStatus()
 	}
@@ -101,7 +103,13 @@ func (p *Process) finishIfDrained() {
 		ExitCode: int32(p.leader.code), Signal: int32(p.leader.signal), TimedOut: p.timedOut,
 		OutOfMemory: p.leader.outOfMemory, FinalOffset: p.output.end, ExitedAtUnixMs: p.leader.atMs,
 	}
-	p.table.pool.Give(p.cgroup)
+	if p.cgroup.Populated() {
+		// A daemon lives on in it: the tree can still be killed until the process is forgotten.
+		p.lingering = true
+	} else {
+		p.table.pool.Give(p.cgroup)
+		p.cgroup = nil
+	}
 	p.wake()
 }
 
@@ -147,7 +155,7 @@ func (p *Process) Signal(signal unix.Signal, scope guestv1.SignalRequest_Scope) 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if scope == guestv1.SignalRequest_SCOPE_TREE {
-		if p.exit != nil && !p.cgroup.Populated() {
+		if p.cgroup == nil {
 			return false
 		}
 		if signal == unix.SIGKILL {
@@ -172,4 +180,13 @@ func (p *Process) drain() {
 		s.readAll()
 	}
 	p.finishIfDrained()
+}
+
+// release gives up the cgroup something lives on in; it is removed when that has ended.
+func (p *Process) release() {
+	if p.lingering {
+		p.lingering = false
+		p.table.pool.Give(p.cgroup)
+		p.cgroup = nil
+	}
 }

@@ -100,6 +100,7 @@ func (t *Table) start(p *Process, r *guestv1.Start, sandboxEnv map[string]string
 	}
 	report, done := t.await(child)
 	unix.Close(child.Status)
+	child.Done()
 	if !done || report.Errno != 0 {
 		stdio.closeOurs()
 		t.abandon(p, child)
@@ -165,6 +166,7 @@ func (t *Table) abandon(p *Process, child fork.Child) {
 				break
 			}
 		}
+		child.Done()
 		t.pool.Give(p.cgroup)
 	}()
 }

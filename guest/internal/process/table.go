@@ -71,6 +71,7 @@ func (t *Table) Forget(ids []string) {
 		ended := p.exit != nil
 		if ended {
 			p.acknowledge(p.output.end)
+			p.release()
 		}
 		p.mu.Unlock()
 		if ended {

@@ -27,12 +27,21 @@ const (
 	hooksPath  = mountPoint + "/hooks"
 )
 
-// Cgroup is one directory of the tree. Paths are never used again, so it can be asked also after its removal.
+// Cgroup is one directory of the tree. It can be asked also after its
+// removal: paths are never used again.
 type Cgroup struct {
 	Path string
 	// FD is the open directory, for clone3, until the removal.
 	FD int
+	// oomBefore is how many of its processes had been killed for memory before it was used again.
+	oomBefore int64
+	// watch is the pool's inotify watch; tainted means that somebody wrote into the cgroup.
+	watch   int
+	tainted bool
 }
+
+// OutOfMemory says whether the kernel ended a process of the cgroup because memory had run out.
+func (c *Cgroup) OutOfMemory() bool { return c.Field("memory.events", "oom_kill") > c.oomBefore }
 
 func makeCgroup(path string) (*Cgroup, error) {
 	if err := os.Mkdir(path, 0o755); err != nil && !errors.Is(err, os.ErrExist) {

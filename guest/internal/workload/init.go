@@ -29,8 +29,9 @@ var links = [][2]string{
 const TerminalMount = "/terminals"
 
 // initProgram is the life of the workload's process 1: it moves the root drive to /, fills it with the kernel's
-// filesystems, and then reaps or becomes systemd. Paths after the chroot are resolved inside the drive.
-func initProgram(c Config) (*fork.Program, error) {
+// filesystems, and then reaps or becomes systemd. It waits at the gate until it is
+// in its cgroup. Paths after the chroot are resolved inside the drive.
+func initProgram(c Config, gate int) (*fork.Program, error) {
 	run, err := unix.OpenTree(unix.AT_FDCWD, c.RunMount, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
 		return nil, err
@@ -53,6 +54,7 @@ func initProgram(c Config) (*fork.Program, error) {
 		must(unix.SYS_MOUNT, s(kind), s(path), s(kind), flags, s(data))
 	}
 
+	must(unix.SYS_READ, uintptr(gate), p.Bytes(make([]byte, 8)), 1)
 	must(unix.SYS_MOUNT, none, s("/"), none, unix.MS_REC|unix.MS_PRIVATE, none)
 	for _, path := range []string{"/proc", "/sys", "/dev", c.RunMount, TerminalMount} {
 		p.Try(unix.SYS_UMOUNT2, s(path), unix.MNT_DETACH)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -59,7 +60,7 @@ type Config struct {
 func Start(c Config, poller *poll.Poller) (*Workload, error) {
 	w := &Workload{}
 	var err error
-	if w.Cgroup, err = makeTree(); err != nil {
+	if w.Cgroup, err = makeRoot(); err != nil {
 		return nil, fmt.Errorf("cgroups: %w", err)
 	}
 	if w.hooks, err = makeCgroup(hooksPath); err != nil {
@@ -82,51 +83,79 @@ func Start(c Config, poller *poll.Poller) (*Workload, error) {
 	if w.ownFD, err = unix.PidfdOpen(os.Getpid(), 0); err != nil {
 		return nil, err
 	}
-	program, err := initProgram(c)
+	if err := w.startInit(c, initCgroup); err != nil {
+		return nil, fmt.Errorf("process 1: %w", err)
+	}
+	w.Pool, err = newPool(poller)
+	return w, err
+}
+
+// startInit forks process 1 in the root of the subtree, so that this becomes the root of its cgroup namespace, and moves
+// it below before the controllers are given out: a cgroup has processes or controllers, not both.
+func (w *Workload) startInit(c Config, initCgroup *Cgroup) error {
+	var gate [2]int
+	if err := unix.Pipe2(gate[:], unix.O_CLOEXEC); err != nil {
+		return err
+	}
+	defer unix.Close(gate[0])
+	program, err := initProgram(c, gate[0])
 	if err != nil {
-		return nil, err
+		return err
 	}
 	child, err := program.Start(fork.Options{
 		Flags:    unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP,
-		CgroupFD: initCgroup.FD, PidNamespaceFD: -1,
+		CgroupFD: w.Cgroup.FD, PidNamespaceFD: -1,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("process 1: %w", err)
+		unix.Close(gate[1])
+		return err
 	}
 	w.initPid, w.initFD = child.Pid, child.PidFD
+	err = initCgroup.Write("cgroup.procs", strconv.Itoa(child.Pid))
+	_, _ = unix.Write(gate[1], []byte{0})
+	unix.Close(gate[1])
+	if err != nil {
+		return err
+	}
 	report, done := child.Wait(initTimeout)
 	unix.Close(child.Status)
 	if !done || report.Errno != 0 {
-		return nil, fmt.Errorf("process 1: step %d: %w", report.Failed, report.Errno)
+		return fmt.Errorf("step %d: %w", report.Failed, report.Errno)
 	}
-	w.Pool = newPool(poller)
-	return w, nil
+	return w.giveControllers()
 }
 
-// makeTree makes the cgroups and gives every controller the kernel has to the workload.
-func makeTree() (*Cgroup, error) {
+// makeRoot makes the root of the subtree, with every controller the kernel has.
+func makeRoot() (*Cgroup, error) {
 	controllers, err := os.ReadFile(mountPoint + "/cgroup.controllers")
 	if err != nil {
 		return nil, err
 	}
-	all := ""
 	for name := range strings.FieldsSeq(string(controllers)) {
+		_ = os.WriteFile(mountPoint+"/cgroup.subtree_control", []byte("+"+name), 0o644)
+	}
+	return makeCgroup(rootPath)
+}
+
+// giveControllers gives every controller the kernel has to the workload.
+func (w *Workload) giveControllers() error {
+	controllers, err := w.Cgroup.Read("cgroup.controllers")
+	if err != nil {
+		return err
+	}
+	all := ""
+	for name := range strings.FieldsSeq(controllers) {
 		all += "+" + name + " "
 	}
-	_ = os.WriteFile(mountPoint+"/cgroup.subtree_control", []byte(all), 0o644)
-	root, err := makeCgroup(rootPath)
-	if err != nil {
-		return nil, err
-	}
-	if err := root.Write("cgroup.subtree_control", all); err != nil {
-		return nil, err
+	if err := w.Cgroup.Write("cgroup.subtree_control", all); err != nil {
+		return err
 	}
 	space, err := makeCgroup(spacePath)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	// Only memory is accounted a process: it tells whose memory ran out.
-	return root, space.Write("cgroup.subtree_control", "+memory")
+	return space.Write("cgroup.subtree_control", "+memory")
 }
 
 // Limit keeps memory and pids back for the kernel and the agent.
@@ -149,7 +178,7 @@ func (w *Workload) Join(tag fork.Tag, p *fork.Program) {
 
 // Fork starts a program inside the workload's PID namespace, in the given cgroup.
 func (w *Workload) Fork(p *fork.Program, c *Cgroup) (fork.Child, error) {
-	return p.Start(fork.Options{CgroupFD: c.FD, PidNamespaceFD: w.initFD, OwnPidNamespaceFD: w.ownFD})
+	return p.Start(fork.Options{CgroupFD: c.FD, PidNamespaceFD: w.initFD, OwnPidNamespaceFD: w.ownFD, Share: true})
 }
 
 // RunBeside runs a program in the workload's namespaces but outside the cgroup that a freeze stops, and waits for its
@@ -171,7 +200,10 @@ func (w *Workload) RunBeside(p *fork.Program, limit time.Duration) error {
 		}
 		if left <= 0 {
 			_ = w.hooks.Kill()
-			go unix.Wait4(child.Pid, nil, 0, nil)
+			go func() {
+				_, _ = unix.Wait4(child.Pid, nil, 0, nil)
+				child.Done()
+			}()
 			return ErrTimeout
 		}
 	}
@@ -179,6 +211,7 @@ func (w *Workload) RunBeside(p *fork.Program, limit time.Duration) error {
 	if _, err := unix.Wait4(child.Pid, &status, 0, nil); err != nil {
 		return err
 	}
+	child.Done()
 	_ = w.hooks.Kill()
 	var report fork.Report
 	report.Read(child.Status)

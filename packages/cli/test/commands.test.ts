@@ -77,7 +77,7 @@ test.for(['SIGINT', 'SIGTERM'] as const)(
     await run.saw('begun')
     run.child.kill(signal)
     expect((await run.ended).code).toBe(signal === 'SIGINT' ? 130 : 143)
-    await expect.poll(liveSandboxes).toEqual([])
+    await expect.poll(liveSandboxes, { timeout: 20_000 }).toEqual([])
   },
 )
 
@@ -87,7 +87,7 @@ test('a reader that leaves, as head does, ends the run quietly and deletes the s
   run.child.stdout?.destroy()
   const { code, stderr } = await run.ended
   expect({ code, stderr }).toEqual({ code: 141, stderr: '' })
-  await expect.poll(liveSandboxes).toEqual([])
+  await expect.poll(liveSandboxes, { timeout: 20_000 }).toEqual([])
 })
 
 test('a run goes on at the exact byte while the servers are restarted', async () => {
@@ -147,7 +147,8 @@ test('Ctrl-C in exec reaches the command and leaves the sandbox; the second one 
   gentle.child.kill('SIGINT')
   expect((await gentle.ended).code).toBe(130)
   const stubborn = rig.start(['exec', sandbox.id, 'stubborn', '60'])
-  await expect.poll(async () => (await rig.client.processes.list(sandbox.id)).items[0]?.state).toBe('running')
+  const newest = async () => (await rig.client.processes.list(sandbox.id)).items[0]?.state
+  await expect.poll(newest, { timeout: 20_000 }).toBe('running')
   stubborn.child.kill('SIGINT')
   await new Promise((resolve) => setTimeout(resolve, 300))
   stubborn.child.kill('SIGINT')

@@ -127,7 +127,8 @@ test('a plan says what is fetched and kept, where, and how to undo it', () => {
     ],
     '/home/space',
   )
-  expect(text).toMatch(/together +2\.0 MiB +4\.0 MiB +≤ 1m/)
+  expect(text).toMatch(/2\.0 MiB +4\.0 MiB +≤ 1m +together/)
+  expect(text).toMatch(/packages: the system\n/)
   expect(text).toContain('apt-get remove them.')
   expect(text).toContain('space down --purge')
   expect(text).not.toContain('unused')

@@ -29,22 +29,24 @@ const absent: SandboxEvent = { kind: 'observed', observation: { state: 'absent' 
 const doubtful: SandboxEvent = { kind: 'observed', observation: { state: 'quarantined', error: broken } }
 const timePasses: SandboxEvent = { kind: 'deadline_reached' }
 
-/** Effects as short words: `+op` opened, `>op` begun, `✓op` succeeded, `✗op` failed, `ask:create`. */
+/** An effect as a short word: `+op` opened, `>op` begun, `✓op` succeeded, `✗op` failed, `ask:create`. */
+function word(effect: Effect): string {
+  switch (effect.kind) {
+    case 'operation_opened':
+      return `+${effect.operationId}`
+    case 'operation_begun':
+      return `>${effect.operationId}`
+    case 'operation_succeeded':
+      return `✓${effect.operationId}`
+    case 'operation_failed':
+      return `✗${effect.operationId}`
+    case 'ask_node':
+      return `ask:${effect.ask}`
+  }
+}
+
 function words(effects: readonly Effect[]): string[] {
-  return effects.map((effect) => {
-    switch (effect.kind) {
-      case 'operation_opened':
-        return `+${effect.operationId}`
-      case 'operation_begun':
-        return `>${effect.operationId}`
-      case 'operation_succeeded':
-        return `✓${effect.operationId}`
-      case 'operation_failed':
-        return `✗${effect.operationId}`
-      case 'ask_node':
-        return `ask:${effect.ask}`
-    }
-  })
+  return effects.map(word)
 }
 
 test('a create opens its operation and asks the node', () => {

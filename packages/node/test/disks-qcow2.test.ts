@@ -3,7 +3,7 @@ import { mkdtemp, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createLayer, emptyLayer, layerOver, layerOverTemplate } from '../src/disks/index.ts'
+import { createLayer, emptyLayer, layerBytes, layerOver, layerOverTemplate } from '../src/disks/index.ts'
 
 let folder = ''
 beforeAll(async () => {
@@ -69,5 +69,30 @@ describe('an empty qcow2 layer', () => {
     expect(JSON.parse(qemuImg('info', '--output=json', second.writable))).toMatchObject({
       'virtual-size': 3 * 2 ** 30,
     })
+  })
+})
+
+describe('the size of a layer', () => {
+  it('is passed on from layer to layer, also where it is more than the template', async () => {
+    const base = join(folder, 'base3.raw')
+    await writeFile(base, '')
+    await truncate(base, 2 ** 30)
+    const grown = join(folder, 'grown')
+    await createLayer(grown, 2 ** 32)
+    const next = await layerOver({ base, frozen: [grown] }, join(folder, 'after'))
+    expect(await layerBytes(next.writable)).toBe(2 ** 32)
+  })
+
+  it('is not believed from a file that is no layer, or tells an impossible one', async () => {
+    const forged = emptyLayer(2 ** 30)
+    for (const [name, bytes] of [
+      ['short', Buffer.from('QFI')],
+      ['other', Buffer.alloc(65536)],
+      ['huge', Buffer.concat([forged.subarray(0, 24), Buffer.alloc(8, 0xff), forged.subarray(32)])],
+      ['zero', Buffer.concat([forged.subarray(0, 24), Buffer.alloc(8), forged.subarray(32)])],
+    ] as const) {
+      await writeFile(join(folder, name), bytes)
+      await expect(layerBytes(join(folder, name))).rejects.toMatchObject({ code: 'not_a_layer' })
+    }
   })
 })

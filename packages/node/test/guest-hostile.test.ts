@@ -1,16 +1,18 @@
 import type { Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { Code, ConnectError } from '@connectrpc/connect'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ChannelStream } from '../src/guest/channel-stream.ts'
 import { agreeOnSession } from '../src/guest/exchange.ts'
 import {
+  attachRequests,
   defaultLinkBudgets,
   type GuestLink,
   type LinkBudgets,
   memorySecrets,
   openGuestLink,
 } from '../src/guest/index.ts'
-import { frame, frameTypes, settings, windowUpdate } from './guest-frames.ts'
+import { frame, frameTypes, responseFrames, settings, windowUpdate } from './guest-frames.ts'
 import {
   goodEcho,
   type HostileGuest,
@@ -102,6 +104,27 @@ test('a call the guest never answers ends by itself, and the link stays', async 
   const error = await link.client.info({}).catch((reason: unknown) => reason)
   expect(ConnectError.from(error).code).toBe(Code.DeadlineExceeded)
   expect(link.ended).toBeUndefined()
+  await link.close()
+})
+
+test('a response whose stream is closed behind its last byte, with the request still open, is read to its end', async () => {
+  let peer: Socket | undefined
+  const link = await linkTo({
+    session(socket) {
+      peer = socket
+      socket.write(settings)
+    },
+  })
+  const requests = attachRequests({ case: 'join', value: { processId: 'prcx', fromOffset: 0n } })
+  const calling = Array.fromAsync(link.client.attach(requests))
+  const bytes = Buffer.alloc(100_000, 7)
+  await delay(50)
+  peer?.write(
+    Buffer.concat([...responseFrames(1, bytes), frame(frameTypes.rstStream, Buffer.alloc(4), 0, 1)]),
+  )
+  const output = (await calling).flatMap(({ kind }) => (kind.case === 'output' ? [kind.value.data] : []))
+  expect(Buffer.concat(output).equals(bytes)).toBe(true)
+  requests.end()
   await link.close()
 })
 

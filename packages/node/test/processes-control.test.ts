@@ -84,7 +84,7 @@ describe('stdin', () => {
   })
 
   test('a terminal is told its size', async () => {
-    const command = await newCommand(node, sandbox, ['sh', '-c', 'sleep 0.3; stty'], {
+    const command = await newCommand(node, sandbox, ['sh', '-c', 'head -c 1; stty'], {
       ptyCols: 80,
       ptyRows: 24,
     })
@@ -95,9 +95,10 @@ describe('stdin', () => {
       body: JSON.stringify({ cols: 132, rows: 50 }),
     })
     expect(resized.status).toBe(204)
+    await writeStdin(command, '.')
     const output = (await reading).events.filter(({ event }) => event === 'pty')
     expect(output.map(({ data }) => Buffer.from(String(data['data']), 'base64').toString()).join('')).toBe(
-      '50 132\n',
+      '.50 132\n',
     )
   })
 })
@@ -177,8 +178,8 @@ describe('records', () => {
     await eventually(async () => (await node.api.getProcess(ids)).reason).toBe('cancelled')
     expect((await collect(attach(done.eventsUrl, done.token))).stdout.toString()).toBe('kept\n')
     nowMs += 86_400_000
-    await eventually(() => codeOf(node.api.getProcess({ sandboxId: sandbox, processId: done.processId })), {
-      timeout: 15_000,
-    }).toBe('not_found')
+    await eventually(() =>
+      codeOf(node.api.getProcess({ sandboxId: sandbox, processId: done.processId })),
+    ).toBe('not_found')
   })
 })

@@ -81,7 +81,8 @@ describe('create', () => {
     expect(await readdir(folder(second))).not.toContain('frozen-0.qcow2')
     await eventually(() => node.host.machines.length).toBe(2)
     await newSandbox(node)
-    expect(await bases()).toEqual(['1x1024'])
+    await eventually(() => node.host.machines.length).toBe(3)
+    await eventually(bases).toEqual(['1x1024'])
   })
 
   test('fails by name: no such template, a shape too large, a guest that never answers', async () => {

@@ -2,10 +2,7 @@ import type { Process, ProcessPage, Session, SessionAnswer, SignalRequest } from
 import { address } from './address.ts'
 import type { CallOptions, Connection } from './connection.ts'
 
-export interface ListQuery {
-  readonly limit?: number | undefined
-  readonly cursor?: string | undefined
-}
+import { everyItem, type ListQuery } from './paging.ts'
 
 /** Processes: the programs inside a sandbox. */
 export class Processes {
@@ -30,6 +27,11 @@ export class Processes {
       url: address(this.#at.apiUrl, ['v1', 'sandboxes', sandboxId, 'processes'], { ...query }),
       signal: options.signal,
     })
+  }
+
+  /** Every process of a sandbox, page by page. */
+  all(sandboxId: string, options: CallOptions = {}): AsyncGenerator<Process, void, void> {
+    return everyItem((cursor) => this.list(sandboxId, { limit: 1000, cursor }, options))
   }
 
   /** SIGKILL to the whole process tree. */

@@ -7,6 +7,7 @@ import type {
 } from '@space/contract'
 import { address } from './address.ts'
 import type { CallOptions, Connection } from './connection.ts'
+import { everyItem } from './paging.ts'
 
 export interface CreateSandboxOptions extends CallOptions {
   /** Lets the server hold its answer until the sandbox runs or failed, at most 60 s. */
@@ -64,13 +65,8 @@ export class Sandboxes {
   }
 
   /** Every sandbox that fits, page by page. */
-  async *all(query: ListSandboxesQuery = {}, options: CallOptions = {}): AsyncGenerator<Sandbox, void, void> {
-    let cursor = query.cursor
-    do {
-      const page = await this.list({ ...query, cursor }, options)
-      yield* page.items
-      cursor = page.next_cursor ?? undefined
-    } while (cursor !== undefined)
+  all(query: ListSandboxesQuery = {}, options: CallOptions = {}): AsyncGenerator<Sandbox, void, void> {
+    return everyItem((cursor) => this.list({ ...query, cursor }, options), query.cursor)
   }
 
   update(id: string, body: UpdateSandboxRequest, options: CallOptions = {}): Promise<Sandbox> {

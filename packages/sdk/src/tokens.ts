@@ -4,10 +4,16 @@ import type {
   CreateAccountRequest,
   CreatedToken,
   CreateTokenRequest,
+  Token,
   TokenPage,
 } from '@space/contract'
 import { address } from './address.ts'
 import type { CallOptions, Connection } from './connection.ts'
+import { everyItem, type ListQuery } from './paging.ts'
+
+export interface ListTokensQuery extends ListQuery {
+  readonly account?: string | undefined
+}
 
 /** Tokens: who may call. The value is in the answer of `create` alone. */
 export class Tokens {
@@ -21,8 +27,15 @@ export class Tokens {
     return this.#at.transport.json({ method: 'POST', url: this.#url(), body, signal: options.signal })
   }
 
-  list(options: CallOptions = {}): Promise<TokenPage> {
-    return this.#at.transport.json({ method: 'GET', url: this.#url(), signal: options.signal })
+  /** One page of your own account's, or of the one given, newest first. */
+  list(query: ListTokensQuery = {}, options: CallOptions = {}): Promise<TokenPage> {
+    const url = address(this.#at.apiUrl, ['v1', 'tokens'], { ...query })
+    return this.#at.transport.json({ method: 'GET', url, signal: options.signal })
+  }
+
+  /** All of them, page by page. */
+  all(query: ListTokensQuery = {}, options: CallOptions = {}): AsyncGenerator<Token, void, void> {
+    return everyItem((cursor) => this.list({ limit: 1000, ...query, cursor }, options), query.cursor)
   }
 
   /** The token fails from the next call on. */
@@ -47,8 +60,15 @@ export class Accounts {
     return this.#at.transport.json({ method: 'POST', url: this.#url(), body, signal: options.signal })
   }
 
-  list(options: CallOptions = {}): Promise<AccountPage> {
-    return this.#at.transport.json({ method: 'GET', url: this.#url(), signal: options.signal })
+  /** One page, newest first. */
+  list(query: ListQuery = {}, options: CallOptions = {}): Promise<AccountPage> {
+    const url = address(this.#at.apiUrl, ['v1', 'accounts'], { ...query })
+    return this.#at.transport.json({ method: 'GET', url, signal: options.signal })
+  }
+
+  /** All of them, page by page. */
+  all(options: CallOptions = {}): AsyncGenerator<Account, void, void> {
+    return everyItem((cursor) => this.list({ limit: 1000, cursor }, options))
   }
 
   #url(): string {

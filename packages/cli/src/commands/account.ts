@@ -33,7 +33,7 @@ export function addAccount(program: Command, context: CommandContext): void {
     .addHelpText('after', examples('space account ls'))
     .action((options: { json?: boolean }) =>
       act(context, options, async () => {
-        const { items } = await (await openClient(context)).accounts.list()
+        const items = await Array.fromAsync((await openClient(context)).accounts.all())
         const rows = items.map(({ id, name, created_at }) => [id, name, renderAge(created_at, Date.now())])
         const text = options.json ? JSON.stringify(items) : renderTable(['ACCOUNT', 'NAME', 'AGE'], rows)
         await print(context.terminal, text)

@@ -4,7 +4,7 @@ import { act } from '../args/action.ts'
 import { addCommandOptions, type CommandOptions, commandRequest } from '../args/command-request.ts'
 import { examples } from '../args/examples.ts'
 import { type CommandContext, openClient } from '../context.ts'
-import { followCommand, tellLoss } from '../streams/running-command.ts'
+import { followCommand, persistently } from '../streams/running-command.ts'
 import { type EndingSignal, onSignals, signalExitCode } from '../terminal/signals.ts'
 import { note } from '../terminal/terminal.ts'
 
@@ -48,7 +48,7 @@ async function exec(
   const { signal } = abort
   const running = await client.commands.run(sandbox, commandRequest(argv, options), {
     signal,
-    onLost: tellLoss(context),
+    ...persistently(context),
   })
   using _ = passSignals(context, client, sandbox, running.process.id, abort)
   return await followCommand(context, running, {

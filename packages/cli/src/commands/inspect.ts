@@ -1,4 +1,4 @@
-import { isId } from '@space/contract'
+import { isId } from '@space/contract/plain'
 import type { SpaceClient } from '@space/sdk'
 import type { Command } from 'commander'
 import { act } from '../args/action.ts'

@@ -1,4 +1,4 @@
-import { isId } from '@space/contract'
+import { isId } from '@space/contract/plain'
 import type { Process, SpaceClient } from '@space/sdk'
 import type { Command } from 'commander'
 import { act } from '../args/action.ts'
@@ -6,7 +6,7 @@ import { examples } from '../args/examples.ts'
 import { type CommandContext, openClient } from '../context.ts'
 import { shellLine } from '../render/text.ts'
 import { copyOutput } from '../streams/output.ts'
-import { tellLoss } from '../streams/running-command.ts'
+import { persistently } from '../streams/running-command.ts'
 import { note } from '../terminal/terminal.ts'
 import { findProcess } from './find-process.ts'
 
@@ -54,7 +54,7 @@ async function processLogs(
   const upToOffset = options.follow || ended ? undefined : process.output.next_offset
   if (upToOffset === 0) return
   const session = await client.processes.openSession(process.sandbox_id, process.id)
-  const events = client.commands.attach(process, session, { onLost: tellLoss(context) })
+  const events = client.commands.attach(process, session, { ...persistently(context) })
   await copyOutput(context.terminal, events, { json: options.json, upToOffset })
 }
 
@@ -90,8 +90,8 @@ async function sandboxLogs(
 
 /** Oldest first. */
 async function startedProcesses(client: SpaceClient, sandboxId: string): Promise<Process[]> {
-  const { items } = await client.processes.list(sandboxId, { limit: 1000 })
-  return items.filter((process) => process.state !== 'created').reverse()
+  const all = await Array.fromAsync(client.processes.all(sandboxId))
+  return all.filter((process) => process.state !== 'created').reverse()
 }
 
 /** Keeps a failed copy noticed at once, and a finished one from ending the wait. */

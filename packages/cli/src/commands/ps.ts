@@ -1,5 +1,5 @@
-import { type Sandbox, type SandboxState, sandboxStates } from '@space/contract'
-import { type Command, Option } from 'commander'
+import type { Sandbox } from '@space/sdk'
+import type { Command } from 'commander'
 import { act } from '../args/action.ts'
 import { examples } from '../args/examples.ts'
 import { collectPairs } from '../args/pairs.ts'
@@ -11,7 +11,7 @@ import { print } from '../terminal/terminal.ts'
 interface Options {
   readonly all?: boolean
   readonly quiet?: boolean
-  readonly state?: SandboxState
+  readonly state?: string
   readonly template?: string
   readonly metadata?: Readonly<Record<string, string>>
   readonly json?: boolean
@@ -23,7 +23,7 @@ export function addPs(program: Command, context: CommandContext): void {
     .description('List sandboxes, newest first.')
     .option('-a, --all', 'deleted ones too')
     .option('-q, --quiet', 'ids alone')
-    .addOption(new Option('-s, --state <state>', 'in this state').choices(sandboxStates))
+    .option('-s, --state <state>', 'in this state: creating, running, deleting, deleted, failed …')
     .option('-t, --template <name>', 'made from this template')
     .option('-m, --metadata <KEY=VALUE>', 'with this pair; repeatable', collectPairs)
     .option('--json', 'print a JSON array')

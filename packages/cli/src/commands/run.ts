@@ -11,7 +11,7 @@ import { addCommandOptions, type CommandOptions, commandRequest } from '../args/
 import { examples } from '../args/examples.ts'
 import { addSandboxOptions, type SandboxOptions, sandboxRequest } from '../args/sandbox-request.ts'
 import { type CommandContext, openClient } from '../context.ts'
-import { followCommand, tellLoss } from '../streams/running-command.ts'
+import { followCommand, persistently } from '../streams/running-command.ts'
 import { signalExitCode, watchInterrupts } from '../terminal/signals.ts'
 import { note } from '../terminal/terminal.ts'
 
@@ -82,7 +82,7 @@ async function start(
   request: CommandRequest,
   signal: AbortSignal,
 ): Promise<RunningCommand> {
-  const options = { signal, onLost: tellLoss(context) }
+  const options = { signal, ...persistently(context) }
   try {
     return await client.commands.run(sandboxId, request, options)
   } catch (error) {

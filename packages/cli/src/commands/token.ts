@@ -1,4 +1,4 @@
-import { isScope, type Scope, scopes } from '@space/contract'
+import { isScope, type Scope, scopes } from '@space/contract/plain'
 import { type Command, InvalidArgumentError } from 'commander'
 import { act } from '../args/action.ts'
 import { examples } from '../args/examples.ts'
@@ -12,6 +12,11 @@ interface CreateOptions {
   readonly scope?: readonly Scope[]
   readonly account?: string
   readonly expires?: string
+  readonly json?: boolean
+}
+
+interface ListOptions {
+  readonly account?: string
   readonly json?: boolean
 }
 
@@ -35,9 +40,10 @@ export function addToken(program: Command, context: CommandContext): void {
   token
     .command('ls')
     .description('List the tokens of your account, without their values.')
+    .option('--account <id>', 'of this account instead of your own')
     .option('--json', 'print a JSON array')
-    .addHelpText('after', examples('space token ls'))
-    .action((options: { json?: boolean }) => act(context, options, () => list(context, options)))
+    .addHelpText('after', examples('space token ls', 'space token ls --account ACCOUNT_ID'))
+    .action((options: ListOptions) => act(context, options, () => list(context, options)))
   token
     .command('revoke')
     .argument('<id>', 'as `space token ls` shows it')
@@ -66,8 +72,9 @@ async function create(context: CommandContext, name: string, options: CreateOpti
   return undefined
 }
 
-async function list(context: CommandContext, options: { json?: boolean }): Promise<undefined> {
-  const { items } = await (await openClient(context)).tokens.list()
+async function list(context: CommandContext, options: ListOptions): Promise<undefined> {
+  const { account } = options
+  const items = await Array.fromAsync((await openClient(context)).tokens.all({ account }))
   const nowMs = Date.now()
   const rows = items.map((token) => [
     token.id,

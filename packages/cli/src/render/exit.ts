@@ -1,4 +1,4 @@
-import { signalName } from '@space/contract'
+import { signalName } from '@space/contract/plain'
 import type { ProcessExit } from '@space/sdk'
 import { exitCodes } from '../failure.ts'
 

@@ -14,25 +14,23 @@ export function renderPlan(steps: readonly PlannedStep[], home: string): string 
   const fetchBytes = sum(steps.map((step) => step.estimate.fetchBytes))
   const diskBytes = sum(steps.map((step) => step.estimate.diskBytes))
   const seconds = sum(steps.map((step) => step.estimate.seconds))
-  const rows = steps.map(({ title, estimate, where }) => [
-    title,
-    size(estimate.fetchBytes),
-    size(estimate.diskBytes),
-    renderDuration(estimate.seconds * 1000),
-    where,
+  const outside = steps.filter((step) => !step.where.startsWith(home))
+  const rows = steps.map((step) => [
+    size(step.estimate.fetchBytes),
+    size(step.estimate.diskBytes),
+    renderDuration(step.estimate.seconds * 1000),
+    outside.includes(step) ? `${step.title}: ${step.where}` : step.title,
   ])
-  const total = ['together', size(fetchBytes), size(diskBytes), `≤ ${renderDuration(seconds * 1000)}`, '']
-  const undo = [...new Set(steps.filter((step) => !step.where.startsWith(home)).map((step) => step.undo))]
+  const total = [size(fetchBytes), size(diskBytes), `≤ ${renderDuration(seconds * 1000)}`, 'together']
+  const table = renderTable(['FETCHES', 'ON DISK', 'TAKES', 'STEP'], [...rows, total])
   return [
     'SPACE will set this machine up:',
     '',
-    renderTable(['STEP', 'FETCHES', 'ON DISK', 'TAKES', 'WHERE'], [...rows, total])
-      .split('\n')
-      .map((line) => `  ${line}`)
-      .join('\n'),
+    ...table.split('\n').map((line) => `  ${line}`),
     '',
-    'To undo it: `space down --purge` removes everything below',
-    `${home} and the client configuration. ${undo.join(' ')}`.trimEnd(),
+    `Where nothing else is said it goes to ${home}.`,
+    'To undo it: `space down --purge` removes all of that and the client configuration.',
+    ...new Set(outside.map((step) => `  ${step.undo}`)),
   ].join('\n')
 }
 

@@ -23,6 +23,8 @@ interface Running {
 /** Least time between two lines about one running step where lines stay, in milliseconds. */
 const quietMs = 5_000
 const redrawMs = 200
+/** How long something may take without a word, in milliseconds. */
+const patienceMs = 1_000
 
 export function progressView(terminal: Terminal, now: () => number = () => performance.now()): ProgressView {
   const { stderr } = terminal
@@ -62,5 +64,18 @@ export function progressView(terminal: Terminal, now: () => number = () => perfo
       if (live && running.size > 0) stderr.write('\r\x1b[K')
       running.clear()
     },
+  }
+}
+
+/** Shows a step only when it takes long enough to be wondered about. */
+export async function showLong<T>(terminal: Terminal, title: string, work: Promise<T>): Promise<T> {
+  using view = progressView(terminal)
+  const timer = setTimeout(() => view.begin(title, title), patienceMs)
+  try {
+    const result = await work
+    view.end(title, 'done')
+    return result
+  } finally {
+    clearTimeout(timer)
   }
 }

@@ -1,6 +1,6 @@
 /**
- * How `space down` reaches the serving process: a socket in root's folder, one request. The server ends all sandboxes
- * while the request waits, answers, and then ends itself.
+ * How `space down` reaches the process that holds the lock: a socket in root's folder, one request. A server ends all
+ * sandboxes while the request waits, answers, and then ends itself; one that is still setting up stops doing so.
  */
 import { chmod, rm } from 'node:fs/promises'
 import { createServer, request } from 'node:http'
@@ -10,6 +10,8 @@ import { runFolder } from './instance.ts'
 
 export interface EndedSandboxes {
   readonly sandboxes: readonly string[]
+  /** False when it did not serve yet: sandboxes of an earlier server may be left. */
+  readonly complete: boolean
 }
 
 /** Serves the socket; `onDown` is called once, and its answer sent to everyone who asked. */

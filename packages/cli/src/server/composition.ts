@@ -99,6 +99,7 @@ async function listen(
   return origin(bound)
 }
 
-function origin(url: URL): string {
+/** An address without the slash at its end, as it is shown and joined to. */
+export function origin(url: URL): string {
   return url.href.replace(/\/+$/, '')
 }

@@ -46,9 +46,9 @@ async function endEverything(
     context.terminal,
     `space: ending the sandboxes of the server${holder ? ` (pid ${holder.pid})` : ''} …`,
   )
-  const { sandboxes } = await askDown(settings.home, signal)
+  const { sandboxes, complete } = await askDown(settings.home, signal)
   await using _ = await lockWhenFree(settings.home, signal)
-  return sandboxes
+  return complete ? sandboxes : await endLeftSandboxes(context, settings, signal)
 }
 
 async function lockWhenFree(home: string, signal: AbortSignal): Promise<InstanceLock> {

@@ -18,7 +18,7 @@ export async function endSandboxes(options: EndSandboxesOptions): Promise<string
   const { apiUrl, signal } = options
   const operator = new SpaceClient({ apiUrl, token: options.token })
   const ended: string[] = []
-  for (const account of (await operator.accounts.list({ signal })).items) {
+  for await (const account of operator.accounts.all({ signal })) {
     const token = await operator.tokens.create(
       {
         account: account.id,

@@ -9,18 +9,19 @@ import { setUpSteps } from '@space/node'
 import { SpaceClient } from '@space/sdk'
 import type { UpOptions } from '../commands/up.ts'
 import type { CommandContext } from '../context.ts'
-import { Interrupted } from '../failure.ts'
+import { showLong } from '../render/progress.ts'
 import type { Settings } from '../settings/settings.ts'
 import { signalExitCode, watchInterrupts } from '../terminal/signals.ts'
 import { note, print } from '../terminal/terminal.ts'
-import { type EndedSandboxes, serveAdminSocket } from './admin-socket.ts'
+import { serveAdminSocket } from './admin-socket.ts'
 import { baseSnapshotStep } from './base-snapshot.ts'
-import { type Composition, compose } from './composition.ts'
+import { type Composition, compose, origin } from './composition.ts'
+import { EndRequest } from './end-request.ts'
 import { endSandboxes } from './end-sandboxes.ts'
 import { runFirstSandbox } from './first-sandbox.ts'
 import { requireServerHost } from './host.ts'
 import { openHostMachines } from './host-machines.ts'
-import { type InstanceLock, lockOrFail } from './instance.ts'
+import { lockOrFail } from './instance.ts'
 import { requireFreePorts } from './listeners.ts'
 import { openLog } from './log.ts'
 import { rememberServer } from './remember.ts'
@@ -31,53 +32,52 @@ export async function up(context: CommandContext, options: UpOptions): Promise<n
   requireServerHost('npm start')
   const settings = context.settings()
   await using lock = await lockOrFail(settings.home)
+  await lock.announce({
+    pid: process.pid,
+    apiUrl: origin(settings.apiUrl),
+    startedAt: new Date().toISOString(),
+  })
   if (!options.setupOnly) await requireFreePorts(settings)
   using interrupts = watchInterrupts((signal) => process.exit(signalExitCode(signal)))
-  const { signal } = interrupts
+  const end = new EndRequest()
+  const signal = AbortSignal.any([interrupts.signal, end.beforeServing])
+  await using _socket = await serveAdminSocket(settings.home, () => end.ask())
   const kernel = settings.kernelPackage === undefined ? {} : { kernelPackage: settings.kernelPackage }
   const steps = setUpSteps({ home: settings.home }, { ...kernel, baseSnapshot: baseSnapshotStep(settings) })
   await runMissingSteps(context, steps, { yes: options.yes, home: settings.home, signal })
   if (options.setupOnly) return 0
-  return await serve(context, settings, options, lock, signal)
+  return await serve(context, settings, options, end, signal)
 }
 
 async function serve(
   context: CommandContext,
   settings: Settings,
   options: UpOptions,
-  lock: InstanceLock,
+  end: EndRequest,
   signal: AbortSignal,
 ): Promise<number> {
   using serverLog = openLog(settings.home, settings.logLevel)
   const composition = await compose(settings, await openHostMachines(settings), serverLog.log)
-  let downAsked: (() => void) | undefined
-  const down = new Promise<'down'>((resolve) => {
-    downAsked = () => resolve('down')
-  })
-  let end: 'down' | 'signal' = 'signal'
+  let endMachines = false
   try {
     const { apiUrl } = composition
-    await lock.announce({ pid: process.pid, apiUrl, startedAt: new Date().toISOString() })
     const { token } = await composition.bootstrap()
-    const onDown = async (): Promise<EndedSandboxes> => {
-      const sandboxes = await endSandboxes({ apiUrl, token })
-      downAsked?.()
-      return { sandboxes }
-    }
-    await using _socket = await serveAdminSocket(settings.home, onDown)
+    const down = end.serve(() => endSandboxes({ apiUrl, token }))
     await rememberServer(context, composition, token)
-    await composition.ensureBase('base')
+    await showLong(
+      context.terminal,
+      'Boot `base` and keep its memory anew, as this host needs it',
+      composition.ensureBase('base'),
+    )
     const client = new SpaceClient({ apiUrl, token })
     if (options.first) await runFirstSandbox(context, client, signal)
     await tellReady(context, settings, composition, { json: options.json, logPath: serverLog.path })
-    end = await Promise.race([down, untilAborted(signal)])
-    if (end === 'signal') await tellEnd(context, client)
-  } catch (error) {
-    if (!(error instanceof Interrupted)) throw error
+    endMachines = await Promise.race([down.then(() => true), untilAborted(signal).then(() => false)])
+    if (!endMachines) await tellEnd(context, client)
+    return 0
   } finally {
-    await (end === 'down' ? composition.shutdown() : composition.release())
+    await (endMachines ? composition.shutdown() : composition.release())
   }
-  return 0
 }
 
 async function tellReady(
@@ -131,9 +131,9 @@ async function tellEnd(context: CommandContext, client: SpaceClient): Promise<vo
   await note(context.terminal, `\nspace: ending the servers; ${what}. \`npx space down\` ends everything.`)
 }
 
-function untilAborted(signal: AbortSignal): Promise<'signal'> {
+function untilAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    if (signal.aborted) resolve('signal')
-    else signal.addEventListener('abort', () => resolve('signal'), { once: true })
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
   })
 }

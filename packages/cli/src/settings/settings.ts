@@ -4,7 +4,7 @@
  */
 import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
-import { type VariableName, variables } from '@space/contract'
+import { type VariableName, variables } from '@space/contract/plain'
 import { CliFailure, exitCodes } from '../failure.ts'
 
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const

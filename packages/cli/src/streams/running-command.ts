@@ -1,5 +1,6 @@
-import type { ProcessExit, RunningCommand, StreamLoss } from '@space/sdk'
+import { type EventStreamOptions, type ProcessExit, type RunningCommand, SpaceError } from '@space/sdk'
 import type { CommandContext } from '../context.ts'
+import { CliFailure } from '../failure.ts'
 import { exitCodeOf, explainExit, seemsToLackNetwork } from '../render/exit.ts'
 import { note } from '../terminal/terminal.ts'
 import { copyInput } from './input.ts'
@@ -41,6 +42,10 @@ export async function followCommand(
     if (copied === undefined) return 0
     if (!options.json) await explain(context, copied.exit, copied.stderrTail, running.process.argv)
     return exitCodeOf(copied.exit)
+  } catch (error) {
+    if (!(error instanceof SpaceError) || error.code !== 'stream_lost') throw error
+    const remedy = `the process goes on; this continues its output: space logs -f ${running.process.id}`
+    throw new CliFailure(error.message, { code: error.code, remedy, cause: error })
   } finally {
     ended.abort()
   }
@@ -62,10 +67,16 @@ async function explain(
     )
 }
 
-/** Says that a stream was interrupted, once an outage lasts long enough to be noticed. */
-export function tellLoss(context: CommandContext): (loss: StreamLoss) => void {
-  return (loss) => {
-    if (loss.attempt === 3)
-      void note(context.terminal, `space: ${loss.error.message}; the output continues as soon as it can`)
+/** How long a command line goes on trying to continue a stream, in milliseconds; whoever watches can end it sooner. */
+const maxOutageMs = 600_000
+
+/** Continues a stream through outages, and says so once one lasts long enough to be noticed. */
+export function persistently(context: CommandContext): Pick<EventStreamOptions, 'onLost' | 'maxOutageMs'> {
+  return {
+    maxOutageMs,
+    onLost: ({ error, attempt }) => {
+      if (attempt === 3)
+        void note(context.terminal, `space: ${error.message}; the output continues as soon as it can`)
+    },
   }
 }

@@ -10,11 +10,8 @@ import type { IdSource } from './ids.ts'
 import type { Lifecycle } from './lifecycle.ts'
 
 /** Checks what the schema cannot; throws `invalid_request` naming the field. */
-export function checkCreate(
-  request: CreateSandboxRequest,
-  nowMs: number,
-): { expiresAtMs: number | undefined } {
-  if (new TextEncoder().encode(request.template).length > limits.template_ref_bytes)
+export function checkCreate(request: CreateSandboxRequest, nowMs: number): void {
+  if (Buffer.byteLength(request.template) > limits.template_ref_bytes)
     throw new PublicError(
       'invalid_request',
       `template: at most ${limits.template_ref_bytes} bytes are taken.`,
@@ -24,8 +21,7 @@ export function checkCreate(
     )
   if (request.metadata) checkMetadata(request.metadata)
   if (request.env) checkEnv(request.env)
-  const { expires_at: at, lifetime_seconds: seconds } = request
-  if (typeof at === 'string' && seconds !== undefined)
+  if (typeof request.expires_at === 'string' && request.lifetime_seconds !== undefined)
     throw new PublicError(
       'invalid_request',
       'lifetime_seconds: give either expires_at or lifetime_seconds.',
@@ -33,8 +29,7 @@ export function checkCreate(
         details: { field: 'lifetime_seconds' },
       },
     )
-  if (seconds !== undefined) return { expiresAtMs: nowMs + seconds * 1000 }
-  return { expiresAtMs: checkExpiry(at, nowMs) }
+  checkExpiry(request.expires_at, nowMs)
 }
 
 /** The moment an `expires_at` means; it must lie ahead, at most a year. Null and nothing mean never. */
@@ -57,17 +52,16 @@ export async function createSandbox(
   caller: Caller,
   request: CreateSandboxRequest,
   template: ResolvedTemplate,
-  expiresAtMs: number | undefined,
   ids: IdSource,
 ): Promise<{ row: SandboxRow; operation: OperationRow }> {
   const nowMs = lifecycle.clock.nowMs()
   const [id, operationId] = [ids('sandbox'), ids('operation')]
-  const { state, effects } = step(
-    undefined,
-    { kind: 'create_requested', operationId, expiresAtMs },
-    nowMs,
-    lifecycle.limits,
-  )
+  const expiresAtMs =
+    request.lifetime_seconds === undefined
+      ? checkExpiry(request.expires_at, nowMs)
+      : nowMs + request.lifetime_seconds * 1000
+  const event = { kind: 'create_requested', operationId, expiresAtMs } as const
+  const { state, effects } = step(undefined, event, nowMs, lifecycle.limits)
   if (!state) throw new PublicError('internal', 'A create was not understood.')
   const resources = { ...template.resources, ...request.resources }
   const row = await insertSandbox(db, {

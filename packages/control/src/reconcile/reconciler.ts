@@ -165,6 +165,7 @@ export class Reconciler {
     if (outcome.kind === 'again') {
       const dueAtMs = clock.nowMs() + backoffMs(ask.attempts)
       await store.write((db) => postponeAsk(db, ask, dueAtMs))
+      if (!this.#closed) setTimeout(() => this.look(), dueAtMs - clock.nowMs()).unref()
       return
     }
     if (!outcome.event) {

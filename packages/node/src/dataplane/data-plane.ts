@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Client } from '@connectrpc/connect'
 import { components, limits, PublicError } from '@space/contract'
 import type { ControlService } from '@space/contract/node-link'
-import { type FastifyBaseLogger, type FastifyInstance, fastify } from 'fastify'
+import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
 import type { Logger } from 'pino'
 import type { Processes } from '../processes/processes.ts'
 import type { Sandboxes } from '../sandboxes/sandboxes.ts'
@@ -29,7 +29,8 @@ export function dataPlane(options: DataPlaneOptions): FastifyInstance {
   const closing = new AbortController()
   const app: FastifyInstance = fastify({
     loggerInstance: options.log as FastifyBaseLogger,
-    disableRequestLogging: true,
+    // One line for a unit of work is written where the work is; a request alone is none.
+    logController: new LogController({ disableRequestLogging: true }),
     forceCloseConnections: true,
     bodyLimit: limits.json_body_bytes,
     requestIdHeader: false,

@@ -6,7 +6,7 @@
 import type { ServerResponse } from 'node:http'
 import { limits, streamRetryMs } from '@space/contract'
 import { type Journal, type Position, readJournal } from '../journal/index.ts'
-import { eventText, keepAliveText, retryText } from './sse.ts'
+import { eventTexts, keepAliveText, retryText } from './sse.ts'
 
 export interface EventStreamOptions {
   readonly response: ServerResponse
@@ -37,7 +37,9 @@ export async function sendEvents(options: EventStreamOptions): Promise<void> {
     })
     response.write(retryText(streamRetryMs))
     for await (const item of readJournal(journal, from, { signal: over.signal })) {
-      if (!response.write(eventText(item), 'latin1')) await drained(response, over.signal)
+      for (const text of eventTexts(item)) {
+        if (!response.write(text, 'latin1')) await drained(response, over.signal)
+      }
       keepAlive.refresh()
     }
     response.end()

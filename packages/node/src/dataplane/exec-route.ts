@@ -45,7 +45,7 @@ export function execRoute(app: FastifyInstance, options: DataPlaneOptions): void
         input: process.replayed ? undefined : input,
         outputLimitBytes,
         killWhenGone: process.key === undefined,
-        signal: gone(request),
+        signal: gone(reply),
       })
     },
   )

@@ -1,11 +1,10 @@
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply } from 'fastify'
 
-/** Aborts when the client of a request is gone before it is answered. */
-export function gone(request: FastifyRequest): AbortSignal {
+/** Aborts when the client of a request is gone before it was answered. */
+export function gone({ raw }: FastifyReply): AbortSignal {
   const over = new AbortController()
-  const { socket } = request.raw
-  const end = () => over.abort(new DOMException('the client is gone', 'AbortError'))
-  if (socket.destroyed) end()
-  else socket.once('close', end)
+  raw.once('close', () => {
+    if (!raw.writableFinished) over.abort(new DOMException('the client is gone', 'AbortError'))
+  })
   return over.signal
 }

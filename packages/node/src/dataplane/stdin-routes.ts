@@ -29,7 +29,7 @@ export function stdinRoutes(app: FastifyInstance, options: DataPlaneOptions): vo
     async (request, reply) => {
       const { sandboxId, processId } = await processOf(request)
       const { cols, rows } = request.body
-      const signal = gone(request)
+      const signal = gone(reply)
       await wakeAndRun(options, sandboxId, () => processes.resize(sandboxId, processId, cols, rows, signal))
       return await reply.code(204).send()
     },
@@ -43,11 +43,11 @@ export function stdinRoutes(app: FastifyInstance, options: DataPlaneOptions): vo
     raw.post<SessionRequest & { Body: AsyncIterable<Uint8Array> | undefined }>(
       '/v1/sessions/:id/stdin',
       { bodyLimit: maxStdinBytes, schema: { response: { 200: ref(StdinAnswer) } } },
-      async (request) => {
+      async (request, reply) => {
         const { sandboxId, processId } = await processOf(request)
         const offset = stdinOffset(request.headers['stdin-offset'])
         const stdin = await wakeAndRun(options, sandboxId, () => processes.stdin(sandboxId, processId))
-        const next_offset = await stdin.write(offset, limited(request.body), gone(request))
+        const next_offset = await stdin.write(offset, limited(request.body), gone(reply))
         return { next_offset }
       },
     )
@@ -55,7 +55,7 @@ export function stdinRoutes(app: FastifyInstance, options: DataPlaneOptions): vo
     raw.post<SessionRequest>('/v1/sessions/:id/stdin/close', async (request, reply) => {
       const { sandboxId, processId } = await processOf(request)
       const stdin = await wakeAndRun(options, sandboxId, () => processes.stdin(sandboxId, processId))
-      await stdin.close(gone(request))
+      await stdin.close(gone(reply))
       return await reply.code(204).send()
     })
     registered()

@@ -1,6 +1,6 @@
 import { access, stat } from 'node:fs/promises'
 import type { DiskChain } from '../machines/machine.ts'
-import { createLayer } from './qcow2.ts'
+import { createLayer, layerBytes } from './qcow2.ts'
 
 /** Frozen layers a chain may have before a machine must be started on fewer. */
 export const maxFrozenLayers = 16
@@ -10,29 +10,25 @@ export async function layerOverTemplate(base: string, writable: string): Promise
   return layerOver({ base, frozen: [] }, writable)
 }
 
-/** A new writable layer at `writable` over what is there already. */
+/** A new writable layer at `writable` over what is there already, as large as the layer below. */
 export async function layerOver(
   below: Pick<DiskChain, 'base' | 'frozen'>,
   writable: string,
 ): Promise<DiskChain> {
   if (below.frozen.length > maxFrozenLayers)
     throw new RangeError(`more than ${maxFrozenLayers} frozen layers`)
-  await createLayer(writable, await virtualBytes(below.base))
+  const top = below.frozen.at(-1)
+  await createLayer(writable, top === undefined ? (await stat(below.base)).size : await layerBytes(top))
   return { base: below.base, frozen: below.frozen, writable }
 }
 
-/** Makes the writable layer at a path if there is none. */
-export async function ensureLayer(base: string, writable: string): Promise<void> {
+/** Makes the layer that follows `current`, as large as that, if there is none at the path yet. */
+export async function ensureLayerAfter(current: string, writable: string): Promise<void> {
   const present = await access(writable).then(
     () => true,
     () => false,
   )
-  if (!present) await createLayer(writable, await virtualBytes(base))
-}
-
-/** The size a guest sees: that of the raw image below. */
-export async function virtualBytes(base: string): Promise<number> {
-  return (await stat(base)).size
+  if (!present) await createLayer(writable, await layerBytes(current))
 }
 
 /** Bytes a layer takes on the host's disk. */

@@ -1,9 +1,8 @@
 export {
   allocatedBytes,
-  ensureLayer,
+  ensureLayerAfter,
   layerOver,
   layerOverTemplate,
   maxFrozenLayers,
-  virtualBytes,
 } from './chain.ts'
-export { createLayer, emptyLayer, maxDiskBytes } from './qcow2.ts'
+export { createLayer, emptyLayer, layerBytes, maxDiskBytes } from './qcow2.ts'

@@ -9,7 +9,10 @@
  */
 import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
+import { HostError } from '../host/host-error.ts'
 
+/** "QFI\xfb" */
+const magic = 0x514649fb
 const clusterBits = 16
 const clusterBytes = 1 << clusterBits
 /** Guest bytes one L1 entry covers: a cluster of 8-byte L2 entries. */
@@ -21,19 +24,13 @@ const firstL1Cluster = 3
 /** Largest disk a layer is made for. */
 export const maxDiskBytes = 16 * 2 ** 40
 
-/** The first bytes of an empty layer of this virtual size; what follows is zero up to `layerBytes`. */
+/** An empty layer of this virtual size: all its bytes. */
 export function emptyLayer(virtualBytes: number): Buffer {
-  if (
-    !Number.isSafeInteger(virtualBytes) ||
-    virtualBytes <= 0 ||
-    virtualBytes % 512 !== 0 ||
-    virtualBytes > maxDiskBytes
-  )
-    throw new RangeError(`a disk of ${virtualBytes} bytes cannot be made`)
+  if (!isDiskSize(virtualBytes)) throw new RangeError(`a disk of ${virtualBytes} bytes cannot be made`)
   const l1Entries = Math.ceil(virtualBytes / bytesPerL1Entry)
   const l1Clusters = Math.ceil((l1Entries * 8) / clusterBytes)
   const layer = Buffer.alloc((firstL1Cluster + l1Clusters) * clusterBytes)
-  layer.writeUInt32BE(0x514649fb, 0) // "QFI\xfb"
+  layer.writeUInt32BE(magic, 0)
   layer.writeUInt32BE(3, 4)
   layer.writeUInt32BE(clusterBits, 20)
   layer.writeBigUInt64BE(BigInt(virtualBytes), 24)
@@ -47,6 +44,26 @@ export function emptyLayer(virtualBytes: number): Buffer {
   for (let cluster = 0; cluster < firstL1Cluster + l1Clusters; cluster += 1)
     layer.writeUInt16BE(1, 2 * clusterBytes + cluster * 2)
   return layer
+}
+
+/**
+ * The virtual size a layer's header tells. A VMM may have written it, so only that one number is believed, within the
+ * bounds of what is made here; `not_a_layer` otherwise.
+ */
+export async function layerBytes(path: string): Promise<number> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(32), 0, 32, 0)
+    const bytes = Number(buffer.readBigUInt64BE(24))
+    if (bytesRead === 32 && buffer.readUInt32BE(0) === magic && isDiskSize(bytes)) return bytes
+    throw new HostError('qcow2', 'not_a_layer', path)
+  } finally {
+    await file.close()
+  }
+}
+
+function isDiskSize(bytes: number): boolean {
+  return Number.isSafeInteger(bytes) && bytes > 0 && bytes % 512 === 0 && bytes <= maxDiskBytes
 }
 
 /** Makes an empty layer at a path that is free, mode 0600. EEXIST when it is taken. */

@@ -3,6 +3,7 @@ import { Code, ConnectError } from '@connectrpc/connect'
 import type { LinkBudgets } from './budgets.ts'
 import type { ChannelStream } from './channel-stream.ts'
 import { GuestLinkError, type LinkEnd } from './errors.ts'
+import { responseBytes } from './response-bytes.ts'
 
 /** One HTTP/2 session on one byte stream: when it is over it stays over, a new link is somebody else's decision. */
 export interface Http2Link {
@@ -68,7 +69,9 @@ export function startHttp2(stream: ChannelStream, budgets: LinkBudgets): Http2Li
       if (ended === undefined && (session.destroyed || session.closed))
         close({ kind: 'lost', detail: 'the session closed' })
       if (ended !== undefined) throw new ConnectError(`guest link: ${ended.kind}`, Code.Unavailable)
-      return session.request({ ...headers, ':method': method, ':path': path }, options)
+      const stream = session.request({ ...headers, ':method': method, ':path': path }, options)
+      Object.defineProperty(stream, Symbol.asyncIterator, { value: () => responseBytes(stream) })
+      return stream
     },
     notifyResponseByteRead() {
       // PING tells.

@@ -24,6 +24,7 @@ export const hostPrograms: readonly HostProgram[] = [
   { program: 'ip', package: 'iproute2', use: 'makes network namespaces and taps', version: ['-V'] },
   { program: 'nft', package: 'nftables', use: 'keeps packets in', version: ['--version'] },
   { program: 'setpriv', package: 'util-linux', use: 'takes rights from the VMM', version: ['--version'] },
+  { program: 'prlimit', package: 'util-linux', use: 'limits the VMM', version: ['--version'] },
   { program: 'mke2fs', package: 'e2fsprogs', use: 'makes filesystems', version: ['-V'] },
   { program: 'resize2fs', package: 'e2fsprogs', use: 'grows filesystems' },
   { program: 'mmdebstrap', package: 'mmdebstrap', use: 'makes templates', version: ['--version'] },

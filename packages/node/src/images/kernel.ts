@@ -4,7 +4,7 @@
  *
  *   kernel/<name>/vmlinux · modules.ext4 · initramfs/*.ko + order · kernel.json
  */
-import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { type AptSources, fetchPackage } from './apt.ts'
 import { SetUpError } from './errors.ts'
@@ -12,12 +12,14 @@ import { makeExt4 } from './ext4.ts'
 import { initramfsModules, loadOrder, parseBuiltinModules, parseModuleNeeds } from './modules.ts'
 import { runProgram } from './program.ts'
 import { publishFolder, publishJson, readJson } from './publish.ts'
+import { unpack } from './unpack.ts'
 import { extractVmlinux } from './vmlinux.ts'
 
 /** Raised when what is made from a package changes, so that a cached kernel is made again. */
 const kernelFormat = 1
 
 const kernelPackage = 'linux-image-cloud-amd64'
+const maxModuleBytes = 64 * 1024 * 1024
 /** The package above is empty and depends on the one that holds the current kernel. */
 const standsFor = /^\s*Depends: (linux-image-\S+)$/m
 
@@ -31,7 +33,7 @@ export interface Kernel {
 
 /** The kernel the cache holds for this choice, or undefined. `override` is the value of SPACE_KERNEL. */
 export async function cachedKernel(cache: string, override?: string): Promise<Kernel | undefined> {
-  const folder = kernelFolder(cache, override)
+  const folder = await kernelFolder(cache, override)
   const record = await readJson(join(folder, 'kernel.json'))
   if (typeof record !== 'object' || record === null || !('release' in record) || !('package' in record))
     return undefined
@@ -48,7 +50,8 @@ export async function prepareKernel(
   if (cached !== undefined) return cached
   const run = options.signal === undefined ? {} : { signal: options.signal }
   await mkdir(join(cache, 'kernel'), { recursive: true, mode: 0o700 })
-  return await publishFolder(kernelFolder(cache, options.override), async (folder) => {
+  const place = await kernelFolder(cache, options.override)
+  return await publishFolder(place, async (folder) => {
     const work = join(folder, 'work')
     const tree = join(work, 'tree')
     await mkdir(tree, { recursive: true })
@@ -63,24 +66,27 @@ export async function prepareKernel(
     )
     await writeFile(join(folder, 'vmlinux'), vmlinux, { mode: 0o444 })
 
-    const modules = await modulesRoot(tree)
-    await runProgram('depmod', ['--basedir', join(work, 'modules-root'), release], run)
+    const modulesRoot = join(work, 'modules-root')
+    const modules = await moveModules(tree, modulesRoot)
+    await runProgram('depmod', ['--basedir', modulesRoot, release], run)
     options.progress?.('packing the kernel modules')
     await keepInitramfsModules(join(modules, release), join(folder, 'initramfs'))
-    await makeExt4({ image: join(folder, 'modules.ext4'), content: modules, ...run, kind: 'read-only' })
+    const drive = join(folder, 'modules.ext4')
+    await makeExt4({ image: drive, content: modules, ...run, kind: 'read-only' })
+    await chmod(drive, 0o444)
 
     await rm(work, { recursive: true, force: true })
     const record = { release, package: basename(deb), format: kernelFormat }
     await publishJson(join(folder, 'kernel.json'), record)
-    return { folder: kernelFolder(cache, options.override), release, package: record.package }
+    return { folder: place, release, package: record.package }
   })
+}
 
-  async function modulesRoot(tree: string): Promise<string> {
-    const root = join(tree, '..', 'modules-root', 'lib')
-    await mkdir(root, { recursive: true })
-    await rename(join(tree, 'lib', 'modules'), join(root, 'modules'))
-    return join(root, 'modules')
-  }
+/** Moves the modules to a root of their own, where `depmod` finds nothing else. */
+async function moveModules(tree: string, to: string): Promise<string> {
+  await mkdir(join(to, 'lib'), { recursive: true })
+  await rename(join(tree, 'lib', 'modules'), join(to, 'lib', 'modules'))
+  return join(to, 'lib', 'modules')
 }
 
 async function kernelRelease(tree: string): Promise<string> {
@@ -101,11 +107,25 @@ async function keepInitramfsModules(modules: string, folder: string): Promise<vo
   const builtin = parseBuiltinModules(await readFile(join(modules, 'modules.builtin'), 'utf8'))
   const order = loadOrder(initramfsModules, needs, builtin)
   await mkdir(folder)
-  for (const path of order) await cp(join(modules, path), join(folder, basename(path)))
-  await writeFile(join(folder, 'order'), order.map((path) => `${basename(path)}\n`).join(''))
+  const names: string[] = []
+  for (const path of order) {
+    const name = basename(path).replace(/\.ko\.\w+$/, '.ko')
+    await writeFile(join(folder, name), await unpack(await readFile(join(modules, path)), maxModuleBytes))
+    names.push(name)
+  }
+  await writeFile(join(folder, 'order'), names.map((name) => `${name}\n`).join(''))
 }
 
-function kernelFolder(cache: string, override: string | undefined): string {
-  const name = override === undefined ? 'debian' : basename(override, '.deb').replaceAll(/[^\w.+-]/g, '_')
-  return join(cache, 'kernel', `${name}-v${kernelFormat}`)
+/** One folder a choice; a package file that was replaced by another of its name is another choice. */
+async function kernelFolder(cache: string, override: string | undefined): Promise<string> {
+  if (override === undefined) return join(cache, 'kernel', `debian-v${kernelFormat}`)
+  const file = await stat(override).catch(() => undefined)
+  if (file === undefined || !file.isFile())
+    throw new SetUpError(
+      'kernel_unusable',
+      `SPACE_KERNEL names ${override}, which is no file.`,
+      'Name a linux-image .deb, or unset SPACE_KERNEL.',
+    )
+  const name = basename(override, '.deb').replaceAll(/[^\w.+-]/g, '_')
+  return join(cache, 'kernel', `${name}-${file.size}-${Math.trunc(file.mtimeMs)}-v${kernelFormat}`)
 }

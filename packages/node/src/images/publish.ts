@@ -41,7 +41,7 @@ export async function publishJson(path: string, value: unknown): Promise<void> {
 export async function publishFolder<T>(path: string, fill: (folder: string) => Promise<T>): Promise<T> {
   return await withWorkFolder(dirname(path), basename(path), async (temporary) => {
     const result = await fill(temporary)
-    for (const name of await readdir(temporary)) await syncPath(join(temporary, name))
+    for (const name of await readdir(temporary, { recursive: true })) await syncPath(join(temporary, name))
     await syncPath(temporary)
     try {
       await rename(temporary, path)

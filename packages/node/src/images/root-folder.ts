@@ -65,7 +65,8 @@ async function bootstrap(
     root,
     '-',
   ]
-  await runProgram('mmdebstrap', args, {
+  // Should this process be killed, mmdebstrap ends too and leaves no one writing into a folder the next run removes.
+  await runProgram('setpriv', ['--pdeathsig', 'TERM', 'mmdebstrap', ...args], {
     input: Buffer.from(`${sources.join('\n')}\n`),
     env: { DEBIAN_FRONTEND: 'noninteractive' },
     onLine: (line) => {

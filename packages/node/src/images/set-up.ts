@@ -44,7 +44,7 @@ export function setUpSteps(home: SpaceHome, options: SetUpOptions = {}): SetUpSt
     {
       id: 'system-packages',
       title: 'Install the system packages SPACE runs (QEMU, nftables, mmdebstrap, …)',
-      estimate: { fetchBytes: 75 * mib, diskBytes: 330 * mib, seconds: 60 },
+      estimate: { fetchBytes: 60 * mib, diskBytes: 200 * mib, seconds: 45 },
       where: 'the system, by apt',
       undo: 'apt-get remove the packages named above; SPACE leaves them.',
       after: [],
@@ -54,7 +54,7 @@ export function setUpSteps(home: SpaceHome, options: SetUpOptions = {}): SetUpSt
     {
       id: 'go',
       title: 'Fetch the Go toolchain that builds the guest agent',
-      estimate: { fetchBytes: 128 * mib, diskBytes: 240 * mib, seconds: 40 },
+      estimate: { fetchBytes: 137 * mib, diskBytes: 240 * mib, seconds: 30 },
       where: join(cache, 'go'),
       undo: `rm -r ${join(cache, 'go')}`,
       after: ['system-packages'],
@@ -118,7 +118,7 @@ export function setUpSteps(home: SpaceHome, options: SetUpOptions = {}): SetUpSt
     {
       id: 'base-template',
       title: 'Make the `base` template (Debian 12 with Node.js, Python, git, gcc)',
-      estimate: { fetchBytes: 150 * mib, diskBytes: 580 * mib, seconds: 100 },
+      estimate: { fetchBytes: 130 * mib, diskBytes: 540 * mib, seconds: 90 },
       where: paths.templates,
       undo: `rm -r ${paths.templates}`,
       after: ['system-packages'],

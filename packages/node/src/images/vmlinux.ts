@@ -5,17 +5,15 @@
  *   0x1f1 setup_sects · 0x202 "HdrS" · 0x206 version · 0x248 payload_offset · 0x24c payload_length
  *   payload at (setup_sects + 1) × 512 + payload_offset; its last four bytes are the unpacked size
  */
-import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { SetUpError } from './errors.ts'
-import { isLegacyLz4, unpackLegacyLz4 } from './lz4.ts'
-import { runProgram } from './program.ts'
+import { unpack } from './unpack.ts'
 
 const maxKernelBytes = 256 * 1024 * 1024
 const pvhNoteType = 18
 
 /** The ELF kernel of a bzImage. `kernel_unusable` when there is none, or it cannot be started by PVH. */
 export async function extractVmlinux(bzImage: Buffer, signal?: AbortSignal): Promise<Buffer> {
-  const vmlinux = await unpackPayload(findPayload(bzImage), signal)
+  const vmlinux = await unpack(findPayload(bzImage), maxKernelBytes, signal)
   if (!hasPvhEntry(vmlinux)) throw unusable('it has no PVH entry point')
   return vmlinux
 }
@@ -29,22 +27,6 @@ export function findPayload(bzImage: Buffer): Buffer {
   const length = bzImage.readUInt32LE(0x24c)
   if (length < 8 || start + length > bzImage.length) throw unusable('its payload lies outside the file')
   return bzImage.subarray(start, start + length - 4)
-}
-
-async function unpackPayload(payload: Buffer, signal: AbortSignal | undefined): Promise<Buffer> {
-  const limit = { maxOutputLength: maxKernelBytes }
-  if (isLegacyLz4(payload)) return unpackLegacyLz4(payload, maxKernelBytes)
-  const magic = payload.toString('hex', 0, 6)
-  if (magic.startsWith('1f8b')) return gunzipSync(payload, limit)
-  if (magic.startsWith('28b52ffd')) return zstdDecompressSync(payload, limit)
-  if (magic === 'fd377a585a00')
-    return runProgram('xz', ['--decompress', '--stdout', '--memlimit=1GiB'], {
-      input: payload,
-      maxStdoutBytes: maxKernelBytes,
-      ...(signal && { signal }),
-    })
-  if (magic.startsWith('7f454c46')) return payload
-  throw unusable(`its payload is packed in an unknown way (${magic})`)
 }
 
 /** Whether an ELF file holds the Xen note of type 18 that names the 32-bit PVH entry point. */

@@ -1,34 +1,10 @@
+import type { ProcessExitedEvent, ProcessStartedEvent, SandboxStateEvent } from '@space/contract'
+
 /** Events that stand in a journal between the bytes; their data is what the stream shows. */
 export type JournalEvent =
-  | { readonly event: 'process_started'; readonly data: ProcessStarted }
-  | { readonly event: 'process_exited'; readonly data: ProcessExited }
-  | { readonly event: 'sandbox_state'; readonly data: { readonly state: string } }
-
-export interface ProcessStarted {
-  readonly process_id: string
-  readonly pid: number
-  /** RFC 3339 UTC with milliseconds. */
-  readonly started_at: string
-}
-
-export type ExitReason =
-  | 'exited'
-  | 'signalled'
-  | 'timeout'
-  | 'out_of_memory'
-  | 'failed_to_start'
-  | 'cancelled'
-  | 'lost'
-  | 'sandbox_deleted'
-
-export interface ProcessExited {
-  readonly exit_code: number | null
-  readonly signal: number | null
-  readonly timed_out: boolean
-  readonly reason: ExitReason
-  /** Why it could not start, in the words of Linux: `ENOENT`. */
-  readonly errno?: string
-}
+  | { readonly event: 'process_started'; readonly data: ProcessStartedEvent }
+  | { readonly event: 'process_exited'; readonly data: ProcessExitedEvent }
+  | { readonly event: 'sandbox_state'; readonly data: SandboxStateEvent }
 
 /** The bytes of an event's record. */
 export function encodeEvent(event: JournalEvent): Buffer {

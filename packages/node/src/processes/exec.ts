@@ -1,8 +1,8 @@
 /** A command to its end: its input given, its output gathered up to a limit, its exit. */
 import { isUtf8 } from 'node:buffer'
-import { type ExecAnswer, PublicError } from '@space/contract'
+import { type ExecAnswer, type ProcessExitedEvent, PublicError } from '@space/contract'
 import { SignalRequest_Scope } from '@space/contract/guest'
-import { type Journal, type ProcessExited, readJournal } from '../journal/index.ts'
+import { type Journal, readJournal } from '../journal/index.ts'
 import type { Processes } from './processes.ts'
 
 export interface ExecOptions {
@@ -73,7 +73,7 @@ async function gather(journal: Journal, { outputLimitBytes, signal }: ExecOption
   throw new PublicError('not_found', 'The sandbox was deleted before the command ended.')
 }
 
-function result(exit: ProcessExited, stdout: Gathered, stderr: Gathered): Result {
+function result(exit: ProcessExitedEvent, stdout: Gathered, stderr: Gathered): Result {
   const [out, err] = [stdout.text(), stderr.text()]
   return {
     exit_code: exit.exit_code,

@@ -1,7 +1,6 @@
 /** How a process ended, in the three forms it has: what the agent says, what the row keeps, what the stream shows. */
-import type { ExitReason } from '@space/contract'
+import type { ExitReason, ProcessExitedEvent } from '@space/contract'
 import { type Exit, type StartFailed, StartFailed_Reason } from '@space/contract/guest'
-import type { ProcessExited } from '../journal/index.ts'
 import type { ProcessExit } from '../store/process-rows.ts'
 
 const fallbackErrno: Readonly<Record<StartFailed_Reason, string>> = {
@@ -63,7 +62,7 @@ function withoutStatus(state: ProcessExit['state'], reason: ExitReason, nowMs: n
 }
 
 /** The data of `process_exited`. */
-export function exitedEvent(exit: ProcessExit): ProcessExited {
+export function exitedEvent(exit: ProcessExit): ProcessExitedEvent {
   return {
     exit_code: exit.exitCode ?? null,
     signal: exit.signal ?? null,

@@ -182,7 +182,8 @@ export class Processes {
   async drop(sandboxId: string): Promise<void> {
     await Promise.race([this.#endAll(sandboxId, 'sandbox_deleted'), delay(deletePatienceMs)])
     for (const opening of this.#live.ofSandbox(sandboxId)) {
-      const run = await opening
+      const run = await opening.catch(() => undefined)
+      if (run === undefined) continue
       run.writer.journal.close()
       this.#live.remove(run.row.processId)
     }
@@ -204,14 +205,22 @@ export class Processes {
   /** Lets go of everything: journals are written and synced, processes run on in their machines. */
   async release(): Promise<void> {
     this.#sync.close()
-    await Promise.all(this.#live.all().map(async (opening) => (await opening).release()))
+    await Promise.all(
+      this.#live.all().map(async (opening) => (await opening.catch(() => undefined))?.release()),
+    )
   }
 
   async #start(row: ProcessRow): Promise<void> {
     const guest = this.#options.guestOf(row.sandboxId)
     if (guest === undefined) throw notRunning()
     if (!this.#rows.claimStart(row.processId)) return
-    await this.#open({ ...row, state: 'starting' }, guest, newJournal)
+    try {
+      await this.#open({ ...row, state: 'starting' }, guest, newJournal)
+    } catch (error) {
+      const never = exitWithoutAgent('lost', this.#options.nowMs())
+      this.#endRow(row, { ...never, state: 'failed_to_start', reason: 'failed_to_start', errno: 'EIO' })
+      throw error
+    }
   }
 
   #open(
@@ -297,7 +306,8 @@ export class Processes {
   async #endAll(sandboxId: string, reason: 'lost' | 'sandbox_deleted'): Promise<void> {
     await Promise.all(
       this.#live.ofSandbox(sandboxId).map(async (opening) => {
-        const run = await opening
+        const run = await opening.catch(() => undefined)
+        if (run === undefined) return
         await run.end(reason)
         this.#live.remove(run.row.processId)
       }),

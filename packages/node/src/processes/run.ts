@@ -43,6 +43,12 @@ const streams: Readonly<Record<Output_Stream, OutputStream | undefined>> = {
   [Output_Stream.PTY]: 'pty',
 }
 
+/** Answers to a Start that no repetition changes. */
+const refusedStarts: Partial<Record<Code, string>> = {
+  [Code.ResourceExhausted]: 'EAGAIN',
+  [Code.InvalidArgument]: 'EINVAL',
+}
+
 type Outcome =
   | { readonly kind: 'ended'; readonly exit: ProcessExit }
   | { readonly kind: 'again'; readonly progress: boolean }
@@ -173,13 +179,10 @@ export class ProcessRun {
     }
     const { code } = ConnectError.from(error)
     if (this.writer.begun && code === Code.NotFound) return exitWithoutAgent('lost', this.#options.nowMs())
-    if (!this.writer.begun && code === Code.ResourceExhausted) {
-      return {
-        ...exitWithoutAgent('lost', this.#options.nowMs()),
-        state: 'failed_to_start',
-        reason: 'failed_to_start',
-        errno: 'EAGAIN',
-      }
+    const errno = this.writer.begun ? undefined : refusedStarts[code]
+    if (errno !== undefined) {
+      const never = exitWithoutAgent('lost', this.#options.nowMs())
+      return { ...never, state: 'failed_to_start', reason: 'failed_to_start', errno }
     }
     return undefined
   }

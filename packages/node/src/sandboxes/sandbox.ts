@@ -2,7 +2,7 @@
 import type { GuestSession } from '../guest/index.ts'
 import type { Machine } from '../machines/machine.ts'
 import type { SandboxPaths } from './paths.ts'
-import type { CommandDefaults, SandboxFailure, SandboxRecord, SandboxShape } from './record.ts'
+import type { CommandDefaults, SandboxFailure, SandboxRecord } from './record.ts'
 
 export type SandboxPhase =
   | { readonly kind: 'creating'; readonly done: Promise<void>; readonly abort: AbortController }
@@ -29,9 +29,4 @@ export interface RunningGuest {
 export function runningGuest(sandbox: Sandbox | undefined): RunningGuest | undefined {
   if (sandbox?.phase.kind !== 'running' || sandbox.record === undefined) return undefined
   return { session: sandbox.phase.session, defaults: sandbox.record.defaults }
-}
-
-/** The shape a sandbox got. */
-export function shapeOf(sandbox: Sandbox): SandboxShape | undefined {
-  return sandbox.record?.shape
 }

@@ -132,10 +132,14 @@ export class Sandboxes {
     try {
       await this.#creates.pass(() => this.#make(sandbox, wanted, abort.signal), abort.signal)
     } catch (error) {
-      await this.#failed(sandbox, failureOfCreate(error), error)
+      const failure = failureOfCreate(error)
+      // What was given up is no failure of the sandbox: its record says `creating`, and is cleared with it.
+      if (abort.signal.aborted) sandbox.phase = { kind: 'failed', failure }
+      else await this.#failed(sandbox, failure, error)
     } finally {
       resolve()
     }
+    abort.signal.throwIfAborted()
     return await this.#settled(sandbox)
   }
 

@@ -38,6 +38,8 @@ const warmUps: readonly (readonly string[])[] = [
   ['python3', '-c', 'pass'],
 ]
 const settleMs = 300
+/** Nobody waits for this guest: it may take longer than one that is in use. */
+const freezePatience = { cgroupTimeoutMs: 5_000, filesystemTimeoutMs: 10_000 }
 
 /** Resolves once the base is in its place. Whatever happens, no machine of it remains. */
 export async function makeBase(options: MakeBaseOptions): Promise<void> {
@@ -73,7 +75,7 @@ async function bootAndSave(
     await warmUp(link, template.user, patience)
     await delay(settleMs, undefined, { signal })
     await link.client.sync({})
-    await link.client.freeze({})
+    await link.client.freeze(freezePatience)
     const saved = await machine.save({
       folder: making,
       nextWritable: join(making, 'next.qcow2'),

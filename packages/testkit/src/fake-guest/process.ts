@@ -169,7 +169,9 @@ export class FakeProcess {
       user: spec.user,
       hostname: this.#world.hostname,
       generation: this.#world.generation,
-      terminal: spec.terminal,
+      get terminal() {
+        return spec.terminal
+      },
       at,
       async write(stream, given, step: Step = {}) {
         const bytes = typeof given === 'string' ? Buffer.from(given) : Buffer.from(given)

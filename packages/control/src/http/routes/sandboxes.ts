@@ -55,10 +55,10 @@ function createRoute(app: App, api: Api): void {
     },
     async (request, reply) => {
       const caller = callerOf(request)
-      const { expiresAtMs } = checkCreate(request.body, lifecycle.clock.nowMs())
+      checkCreate(request.body, lifecycle.clock.nowMs())
       const template = await api.templates.resolve(request.body.template)
       const outcome = await api.requests.atomic(keyed(request), async (db, ids) => {
-        const made = await createSandbox(db, lifecycle, caller, request.body, template, expiresAtMs, ids)
+        const made = await createSandbox(db, lifecycle, caller, request.body, template, ids)
         return {
           status: 202,
           location: `/v1/sandboxes/${made.row.id}`,

@@ -1,9 +1,12 @@
 import type { ColumnDefinitionBuilder, Kysely } from 'kysely'
+import type { Migration } from 'kysely/migration'
+
+/** The tables of `schema.ts` as they began. */
+export const firstTables: Migration = { up }
 
 const required = (column: ColumnDefinitionBuilder) => column.notNull()
 
-/** The tables of `schema.ts` as they began. */
-export async function up(db: Kysely<unknown>): Promise<void> {
+async function up(db: Kysely<unknown>): Promise<void> {
   await listed(db, 'accounts')
     .addColumn('name', 'text', (column) => column.notNull().unique())
     .addColumn('created_at', 'bigint', required)
@@ -50,6 +53,7 @@ async function sandboxes(db: Kysely<unknown>): Promise<void> {
   await index(db, 'sandboxes', ['account_id', 'seq'])
   await index(db, 'sandboxes', ['state', 'account_id', 'seq'])
   await index(db, 'sandboxes', ['due_at'])
+  await index(db, 'sandboxes', ['deleted_at'])
   await db.schema
     .createTable('sandbox_metadata')
     .addColumn('sandbox_id', 'text', (column) =>

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import type { Database } from '../schema.ts'
-import * as firstTables from './first-tables.ts'
+import { firstTables } from './first-tables.ts'
 
 /** All migrations by name; applied in the order of their names, each once, each whole or not at all. */
 const migrations: Record<string, Migration> = { '0001_first_tables': firstTables }

@@ -8,7 +8,7 @@ import { PublicError } from '@space/contract'
 import type { Kysely } from 'kysely'
 import type { Database } from '../schema.ts'
 
-const maxBatchUnits = 16
+const maxBatchUnits = 8
 const maxWaitingUnits = 4096
 
 interface Unit {

@@ -46,9 +46,10 @@ export function parseMessage(line: string): QmpMessage {
     return { kind: 'event', name: message['event'], data: record(message['data'] ?? {}) }
   if ('QMP' in message) return { kind: 'greeting', version: versionOf(message['QMP']) }
   const id = message['id']
-  if (typeof id !== 'number') throw new MachineError('vmm_protocol', 'a QMP answer without an id')
-  if ('return' in message) return { kind: 'return', id, value: message['return'] }
   const error = record(message['error'] ?? {})
+  if (typeof id !== 'number')
+    throw new MachineError('vmm_protocol', `a QMP answer without an id: ${text(error['desc'])}`)
+  if ('return' in message) return { kind: 'return', id, value: message['return'] }
   return { kind: 'error', id, errorClass: text(error['class']), description: text(error['desc']) }
 }
 

@@ -10,7 +10,7 @@
 import { fstatSync, fsyncSync, ftruncateSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ensureLayer } from '../../disks/chain.ts'
+import { ensureLayerAfter } from '../../disks/chain.ts'
 import { copyData } from '../../host/copy.ts'
 import { createFile, type Descriptor, openToRead, openToWrite, tryReflink } from '../../host/descriptors.ts'
 import { errorCode } from '../../host/host-error.ts'
@@ -47,7 +47,7 @@ export interface Saved {
 /** Saves; with `then: 'stop'` the VMM has ended when it resolves. On failure before that the vCPUs run again. */
 export async function saveMachine(request: SaveRequest): Promise<Saved> {
   const { vmm, into, disk } = request
-  await ensureLayer(disk.base, into.nextWritable)
+  await ensureLayerAfter(disk.writable, into.nextWritable)
   const memoryPath = join(into.folder, fileNames.memory)
   const devicesPath = join(into.folder, fileNames.devices)
   using memoryFile = createFile(memoryPath)
