@@ -19,6 +19,7 @@ export default defineConfig({
           exclude: ['**/*.system.test.ts', '**/node_modules/**'],
           pool: 'forks',
           testTimeout: 30_000,
+          hookTimeout: 30_000,
           sequence: { groupOrder: 0 },
         },
       },

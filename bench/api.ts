@@ -5,6 +5,10 @@
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { BenchError } from './errors.ts'
 
+/** The longest the API waits for an operation, and how often we ask again. */
+const waitSeconds = 60
+const maxWaits = 10
+
 export interface Answer {
   readonly status: number
   readonly body: unknown
@@ -34,9 +38,9 @@ export class Api {
   }
 
   /** One JSON request; any status below 400 is an answer, everything else throws with the error's message. */
-  async call(method: string, url: string, body?: unknown): Promise<Answer> {
+  async call(method: string, url: string, body?: unknown, waitSeconds = 0): Promise<Answer> {
     const sent = body === undefined ? undefined : JSON.stringify(body)
-    const answer = await this.#open(method, url, this.token, sent)
+    const answer = await this.#open(method, url, this.token, sent, waitSeconds)
     const chunks: Buffer[] = []
     for await (const chunk of answer) chunks.push(chunk as Buffer)
     const text = Buffer.concat(chunks).toString()
@@ -45,14 +49,25 @@ export class Api {
     return { status, body: text === '' ? undefined : JSON.parse(text) }
   }
 
-  /** Accepts a create and answers the id; the sandbox is still being made. */
-  async create(template = 'base'): Promise<string> {
-    const { body } = await this.call('POST', `${this.url}/v1/sandboxes`, { template })
+  /** Has a create accepted and answers the id; the sandbox is still being made. */
+  async create(): Promise<string> {
+    const { body } = await this.call('POST', `${this.url}/v1/sandboxes`, { template: 'base' })
     return text(member(body, 'sandbox'), 'id')
   }
 
+  /** Creates a sandbox and waits, on the server's side, until it runs. */
+  async createRunning(): Promise<string> {
+    const url = `${this.url}/v1/sandboxes`
+    const { body } = await this.call('POST', url, { template: 'base' }, waitSeconds)
+    const id = text(member(body, 'sandbox'), 'id')
+    await this.#finish(member(body, 'operation'))
+    return id
+  }
+
+  /** Deletes a sandbox and waits, on the server's side, until nothing of it is left. */
   async delete(id: string): Promise<void> {
-    await this.call('DELETE', `${this.url}/v1/sandboxes/${id}`)
+    const { body } = await this.call('DELETE', `${this.url}/v1/sandboxes/${id}`, undefined, waitSeconds)
+    await this.#finish(member(body, 'operation'))
   }
 
   async state(id: string): Promise<string> {
@@ -96,13 +111,31 @@ export class Api {
     this.#agent.destroy()
   }
 
-  #open(method: string, url: string, token: string, body?: string): Promise<IncomingMessage> {
+  /** An operation takes longer than one wait only on a host that is very busy. */
+  async #finish(operation: Record<string, unknown>): Promise<void> {
+    let now = operation
+    for (let rounds = 0; now['state'] === 'pending' || now['state'] === 'running'; rounds++) {
+      if (rounds === maxWaits) throw new BenchError(`Operation ${text(now, 'id')} does not end.`)
+      const { body } = await this.call(
+        'GET',
+        `${this.url}/v1/operations/${text(now, 'id')}`,
+        undefined,
+        waitSeconds,
+      )
+      now = body as Record<string, unknown>
+    }
+    if (now['state'] !== 'succeeded')
+      throw new BenchError(`An operation failed: ${JSON.stringify(now).slice(0, 300)}`)
+  }
+
+  #open(method: string, url: string, token: string, body?: string, wait = 0): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       const outgoing = httpRequest(url, {
         method,
         agent: this.#agent,
         headers: {
           authorization: `Bearer ${token}`,
+          ...(wait > 0 && { prefer: `wait=${wait}` }),
           ...(body !== undefined && {
             'content-type': 'application/json',
             'content-length': Buffer.byteLength(body),

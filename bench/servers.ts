@@ -24,6 +24,8 @@ export interface Servers {
   readonly home: string
   readonly pid: number
   readonly api: Api
+  /** When the process was started, on the clock of `performance.now()`. */
+  readonly startedAt: number
   /** Milliseconds from starting the process to the first time `/readyz` answered 200. */
   readonly servingMs: number
   /** Milliseconds until the first sandbox of `space up` had printed and gone again; rejects when it never does. */
@@ -112,7 +114,7 @@ async function up(home: string, config: string, env: NodeJS.ProcessEnv, more: st
       api.close()
       await ended(child, signal)
     }
-    return { home, pid: child.pid ?? 0, api, servingMs, firstOutputMs, stop }
+    return { home, pid: child.pid ?? 0, api, startedAt, servingMs, firstOutputMs, stop }
   } catch (error) {
     await ended(child, 'SIGTERM')
     throw error

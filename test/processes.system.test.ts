@@ -20,7 +20,7 @@ test('a kill takes the whole process tree', async () => {
   for await (const event of events) {
     if (event.name === 'stdout')
       await server.client.call('POST', `/v1/sandboxes/${sandbox}/processes/${process.id}/kill`)
-    if (event.name === 'process_exited') expect(event.data).toMatchObject({ signal: 'SIGKILL' })
+    if (event.name === 'process_exited') expect(event.data).toMatchObject({ exit_code: null, signal: 9, reason: 'signalled' })
   }
   expect(await server.client.sh(sandbox, 'pgrep -c sleep || true')).toBe('0\n')
 })
@@ -87,10 +87,9 @@ test('a signal by name reaches the process group', async () => {
   expect(printed).toBe('ready\ncaught\n')
 })
 
-test('the workload cannot see, trace or kill the agent', async () => {
-  expect((await server.client.sh(sandbox, 'sudo kill -9 -1; sudo cat /proc/1/comm')).length).toBeGreaterThan(
-    0,
-  )
+test('the workload cannot see or kill the agent', async () => {
+  expect(await server.client.sh(sandbox, 'ps -e | grep -c agent || true')).toBe('0\n')
+  await server.client.run(sandbox, ['kill', '-9', '-1'], { user: 'root' })
   expect(await server.client.sh(sandbox, 'echo alive')).toBe('alive\n')
 })
 

@@ -12,7 +12,7 @@ afterAll(async () => {
   await server?.close()
 })
 
-/** Follows a session over the end of the server, resuming where it was, until `until` is printed. */
+/** Follows a session, resuming where it was, until `until` is printed or it ends. */
 async function follow(
   session: Session,
   state: { text: string; lastEventId?: string },
@@ -39,7 +39,7 @@ test.each(['kill -9', 'Ctrl-C'])(
     else await server.interrupt()
     await server.boot()
     expect((await server.client.call('GET', `/v1/sandboxes/${sandbox}`)).state).toBe('running')
-    await follow(session, state, 'line 399\n')
+    await follow(session, state, 'never printed: to the end')
     expect(state.text).toBe(Array.from({ length: 400 }, (_, index) => `line ${index}\n`).join(''))
     const answer = await server.client.call('GET', `/v1/sandboxes/${sandbox}/processes/${process.id}`)
     expect(answer).toMatchObject({ state: 'exited', exit_code: 5 })

@@ -1,6 +1,6 @@
 /**
- * `node bench/floor/main.ts`: the floors of this machine at this moment, as one JSON object a line on stdout, progress
- * on stderr. It imports nothing of the product: a bare QEMU, the agent's channel, plain Node and the disk.
+ * `node bench/floor/main.ts`: the floors of this machine at this moment on stdout (a table on a terminal, else one JSON
+ * object a line), progress on stderr. It imports nothing of the product: a bare QEMU, the agent's channel, plain Node and the disk.
  *
  * SPACE_HOME says where the guest image and the template are (default /var/lib/space-dev); `--only=row,…` limits the
  * rows, `--quick` takes the smallest n that says anything.
@@ -10,6 +10,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Samples } from '../samples.ts'
+import { results, textTable } from '../table.ts'
 import { appendSpeed, commitSpeeds, syncTimes } from './disk.ts'
 import {
   agentResidentBytes,
@@ -129,7 +130,8 @@ function wants(id: string): boolean {
 
 function report(samples: Samples): void {
   progress(samples.title)
-  process.stdout.write(`${JSON.stringify(samples)}\n`)
+  const line = process.stdout.isTTY ? textTable(results([samples], [])) : JSON.stringify(samples)
+  process.stdout.write(`${line}\n`)
 }
 
 function progress(line: string): void {

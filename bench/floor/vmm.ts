@@ -16,7 +16,6 @@ import { FloorError } from './errors.ts'
 import type { Image } from './image.ts'
 import { openQmp, type Qmp } from './qmp.ts'
 
-const controlTimeoutMs = 30_000
 const quitTimeoutMs = 5_000
 
 export interface Vmm {
@@ -110,11 +109,8 @@ export async function save(vmm: Vmm, devices: string): Promise<void> {
 }
 
 async function start(folder: string, args: readonly string[]): Promise<Vmm> {
-  const control = join(folder, 'qmp')
   const startedAt = performance.now()
-  const child = spawn('qemu-system-x86_64', [...args, '-qmp', `unix:${control},server=on,wait=off`], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
+  const child = spawn('qemu-system-x86_64', [...args, '-qmp', 'stdio'], { stdio: ['pipe', 'pipe', 'pipe'] })
   let stderr = ''
   child.stderr.on('data', (chunk: Buffer) => {
     stderr = (stderr + chunk.toString()).slice(-4096)
@@ -127,8 +123,8 @@ async function start(folder: string, args: readonly string[]): Promise<Vmm> {
     child.once('exit', (code) => reject(new FloorError(`QEMU ended with code ${code}: ${stderr.trim()}`)))
   })
   failed.catch(() => undefined)
-  // A QEMU that refuses its arguments closes the socket first and says why a moment later.
-  const opened = openQmp(control, controlTimeoutMs).catch(async (error: unknown) => {
+  // A QEMU that refuses its arguments closes its channel first and says why a moment later.
+  const opened = openQmp(child.stdin, child.stdout).catch(async (error: unknown) => {
     await delay(500)
     throw error
   })
@@ -149,7 +145,6 @@ async function quit(child: ChildProcess, qmp: Qmp): Promise<void> {
   qmp.command('quit').catch(() => child.kill('SIGKILL'))
   await gone
   clearTimeout(killer)
-  qmp.close()
 }
 
 function machineArguments(memoryMib: number, suffix: string): string[] {

@@ -3,7 +3,6 @@ import { type Api, text } from '../api.ts'
 import { BenchError } from '../errors.ts'
 import type { Samples } from '../samples.ts'
 import type { Bench } from './row.ts'
-import { reaches } from './settle.ts'
 
 const mebibyte = 1_048_576
 const megabyte = 1_000_000
@@ -12,8 +11,7 @@ export const ids = ['exec-api', 'attach', 'stdout', 'get'] as const
 
 /** All on one sandbox, one after the other. */
 export async function run({ servers: { api }, quick, progress }: Bench): Promise<Samples[]> {
-  const id = await api.create()
-  await reaches(api, id, 'running')
+  const id = await api.createRunning()
   try {
     progress('exec, attach, get, stdout in one sandbox …')
     return [
@@ -39,7 +37,6 @@ export async function run({ servers: { api }, quick, progress }: Bench): Promise
     ]
   } finally {
     await api.delete(id)
-    await reaches(api, id, 'deleted')
   }
 }
 

@@ -2,7 +2,7 @@
 import { BenchError } from '../errors.ts'
 import type { Samples } from '../samples.ts'
 import type { Bench } from './row.ts'
-import { reaches, readyAhead } from './settle.ts'
+import { readyAhead } from './settle.ts'
 
 const machinesAhead = Number(process.env['SPACE_READY_MACHINES'] || 2)
 
@@ -23,7 +23,6 @@ export async function run({ servers: { api, pid }, quick }: Bench): Promise<Samp
     if (firstAt === undefined) throw new BenchError('echo printed nothing.')
     values.push(firstAt - startedAt)
     await api.delete(id)
-    await reaches(api, id, 'deleted')
   }
   return [{ id: 'create', title: 'create → first output byte', unit: 'ms', values }]
 }

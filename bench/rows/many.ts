@@ -7,7 +7,7 @@ import { burstSize } from '../figures.ts'
 import { cpuSeconds, machinesOf, proportionalMib, residentMib } from '../processes.ts'
 import type { Samples } from '../samples.ts'
 import type { Bench } from './row.ts'
-import { reaches, readyAhead } from './settle.ts'
+import { readyAhead } from './settle.ts'
 
 export const ids = [
   'burst',
@@ -27,8 +27,7 @@ export async function run(bench: Bench): Promise<Samples[]> {
   const startedAt = performance.now()
   const made = await Promise.all(
     Array.from({ length: size }, async () => {
-      const id = await bench.servers.api.create()
-      await reaches(bench.servers.api, id, 'running')
+      const id = await bench.servers.api.createRunning()
       await bench.servers.api.exec(id, ['/bin/true'])
       return id
     }),
@@ -43,7 +42,6 @@ export async function run(bench: Bench): Promise<Samples[]> {
   bench.progress(`deleting ${size} sandboxes …`)
   const { api } = bench.servers
   await Promise.all(made.map(async (id) => await api.delete(id)))
-  for (const id of made) await reaches(api, id, 'deleted')
   return rows
 }
 
@@ -85,8 +83,7 @@ async function restartRows(bench: Bench, made: readonly string[]): Promise<Sampl
   const adopted: number[] = []
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     bench.progress(`servers ended by ${signal} and started again …`)
-    const startedAt = performance.now()
-    const { api, servingMs } = await bench.restart(signal)
+    const { api, servingMs, startedAt } = await bench.restart(signal)
     serving.push(servingMs / 1000)
     await Promise.all(made.map(async (id) => await api.exec(id, ['/bin/true'])))
     adopted.push((performance.now() - startedAt) / 1000)

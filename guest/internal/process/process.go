@@ -70,10 +70,11 @@ func (p *Process) onLeaderEnd() {
 	end := &leaderEnd{atMs: time.Now().UnixMilli()}
 	if status.Signaled() {
 		end.signal = int(status.Signal())
-		end.outOfMemory = status.Signal() == unix.SIGKILL && p.cgroup.OutOfMemory()
 	} else {
 		end.code = status.ExitStatus()
 	}
+	// Also a shell whose program was ended exits by itself; one that went well does not say so.
+	end.outOfMemory = (end.signal != 0 || end.code != 0) && p.cgroup.OutOfMemory()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.leader = end

@@ -59,6 +59,7 @@ func (s *stdin) give(offset int64, data []byte) error {
 	}
 	data = data[skip:]
 	if s.broken || s.closed {
+		s.accepted += int64(len(data))
 		return nil
 	}
 	if len(s.pending)+len(data) > MaxPendingStdinBytes {
@@ -71,7 +72,7 @@ func (s *stdin) give(offset int64, data []byte) error {
 }
 
 func (s *stdin) closeBehind(offset int64) error {
-	if offset > s.accepted && !s.broken {
+	if offset > s.accepted {
 		return ErrStdinGap
 	}
 	s.closeAt = offset

@@ -15,6 +15,8 @@ type attachStream = connect.BidiStream[guestv1.AttachRequest, guestv1.AttachResp
 
 // Attach starts or joins a process and carries its output until it has ended or another stream joins.
 func (s *Service) Attach(ctx context.Context, stream *attachStream) error {
+	s.idle.begin()
+	defer s.idle.end()
 	first, err := stream.Receive()
 	if err != nil {
 		return err

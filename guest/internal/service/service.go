@@ -39,6 +39,7 @@ type Service struct {
 	PowerOff func()
 
 	identity identity
+	idle     idle
 }
 
 // Serve speaks HTTP/2 on one session until it ends.

@@ -72,8 +72,14 @@ test('up shows a first sandbox, a second start says who serves, and Ctrl-C leave
 test('killed while a command prints and started again, the stream continues at the exact byte', async () => {
   const [id] = (await space(['ps', '-q'])).stdout.toString().split('\n')
   const script = 'i=0; while [ $i -lt 150 ]; do echo line $i; i=$((i+1)); sleep 0.1; done; exit 9'
-  const run = space(['exec', id ?? '', '--', 'sh', '-c', script])
-  await new Promise((resolve) => setTimeout(resolve, 6_000))
+  let begun: (() => void) | undefined
+  const printing = new Promise<void>((resolve) => {
+    begun = resolve
+  })
+  const run = space(['exec', id ?? '', '--', 'sh', '-c', script], (text) => {
+    if (text.includes('line 20')) begun?.()
+  })
+  await Promise.race([printing, run])
   for (const server of servers) {
     const gone = once(server, 'exit')
     server.kill('SIGKILL')
@@ -107,17 +113,24 @@ async function up(options: readonly string[]) {
   const exited = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)))
   void exited.then(() => servers.delete(child))
   while (!text().includes('npx space ps')) {
-    if (child.exitCode !== null) throw new Error(`up ended with ${child.exitCode}:\n${text()}`)
+    if (child.exitCode !== null)
+      throw new Error(`up ended with ${child.exitCode}:\n${text()}\n${await logTail()}`)
     await new Promise((resolve) => setTimeout(resolve, 100))
   }
   return { child, output: text, exited }
 }
 
-function space(argv: readonly string[]): Promise<{ code: number | null; stdout: Buffer; stderr: string }> {
+function space(
+  argv: readonly string[],
+  onOutput?: (text: string) => void,
+): Promise<{ code: number | null; stdout: Buffer; stderr: string }> {
   const child = spawn(process.execPath, [main, ...argv], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   const stdout: Buffer[] = []
   const stderr: Buffer[] = []
-  child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk))
+  child.stdout.on('data', (chunk: Buffer) => {
+    stdout.push(chunk)
+    onOutput?.(Buffer.concat(stdout).toString())
+  })
   child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk))
   return new Promise((resolve, reject) => {
     child.on('error', reject)
@@ -125,6 +138,11 @@ function space(argv: readonly string[]): Promise<{ code: number | null; stdout: 
       resolve({ code, stdout: Buffer.concat(stdout), stderr: Buffer.concat(stderr).toString() }),
     )
   })
+}
+
+async function logTail(): Promise<string> {
+  const log = await readFile(join(env['SPACE_HOME'] ?? '', 'run', 'server.log'), 'utf8').catch(String)
+  return log.slice(-4_000)
 }
 
 /** The command lines of processes that name this folder, our own test run aside. */

@@ -1,7 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { CommandAnswer, Sandbox } from '@space/contract'
 import { AuthorizeRequest_Action as Action, ObservedSandbox_State as State } from '@space/contract/node-link'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type Rig, startRig } from './rig.ts'
 
 /** A clock a test moves by hand, going on from the present. */
@@ -13,12 +13,15 @@ class MovableClock {
 }
 
 let rig: Rig
-let clock: MovableClock
-beforeEach(async () => {
-  clock = new MovableClock()
+const clock = new MovableClock()
+beforeAll(async () => {
   rig = await startRig({ clock })
 })
-afterEach(() => rig.close())
+afterAll(() => rig.close())
+afterEach(() => {
+  clock.aheadMs = 0
+  rig.node.before = () => Promise.resolve()
+})
 
 const minute = 60_000
 

@@ -2,14 +2,19 @@ import { DatabaseSync } from 'node:sqlite'
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { Operation, Sandbox } from '@space/contract'
 import { ObservedSandbox_State } from '@space/contract/node-link'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type Rig, startRig } from './rig.ts'
 
+const sweepLimits = { everyMs: 50, deepEveryMs: 200, maxSandboxes: 10 }
 let rig: Rig
-beforeEach(async () => {
-  rig = await startRig({ sweepLimits: { everyMs: 50, deepEveryMs: 200, maxSandboxes: 10 } })
+beforeAll(async () => {
+  rig = await startRig({ sweepLimits })
 })
-afterEach(() => rig.close())
+afterAll(() => rig.close())
+afterEach(() => {
+  rig.node.before = () => Promise.resolve()
+  rig.node.sandboxes.clear()
+})
 
 const wait = { prefer: 'wait=20' }
 interface Created {
@@ -18,8 +23,8 @@ interface Created {
 }
 
 /** Writes behind the server's back, as a crash or a bug would have left it. */
-function tamper(sql: string, ...values: string[]): void {
-  const database = new DatabaseSync(`${rig.folder}/control.sqlite`)
+function tamper(folder: string, sql: string, ...values: string[]): void {
+  const database = new DatabaseSync(`${folder}/control.sqlite`)
   database.prepare(sql).run(...values)
   database.close()
 }
@@ -44,7 +49,8 @@ test('a node that is still making the sandbox is asked again', async () => {
   const { seen } = rig.node
   rig.node.seen = (id) => seen.call(rig.node, id, { state: ObservedSandbox_State.CREATING })
   const { body } = await rig.call<Created>('POST', '/v1/sandboxes', { template: 'base' }, wait)
-  expect([body.sandbox.state, rig.node.count('create')]).toEqual(['running', 2])
+  rig.node.seen = seen
+  expect([body.sandbox.state, rig.node.count('create', body.sandbox.id)]).toEqual(['running', 2])
 })
 
 test('an ask that got lost is put back by the sweep', async () => {
@@ -53,7 +59,7 @@ test('an ask that got lost is put back by the sweep', async () => {
   rig.node.before = (call) => (call === 'delete' ? promise : Promise.resolve())
   const removed = await rig.call<{ operation: Operation }>('DELETE', `/v1/sandboxes/${id}`)
   await expect.poll(() => rig.node.count('delete', id)).toBe(1)
-  tamper('delete from asks where sandbox_id = ?', id)
+  tamper(rig.folder, 'delete from asks where sandbox_id = ?', id)
   await expect.poll(() => rig.node.count('delete', id)).toBe(2)
   resolve()
   const path = `/v1/operations/${removed.body.operation.id}`
@@ -68,6 +74,7 @@ test('a lease of another process is respected until it ends, then the work is ta
   await expect.poll(() => rig.node.count('create', id)).toBe(1)
   const endsAtMs = Date.now() + 1200
   tamper(
+    rig.folder,
     'update asks set lease_owner = ?, lease_until = ?, generation = generation + 1 where sandbox_id = ?',
     'another',
     String(endsAtMs),
@@ -89,16 +96,17 @@ test('a running sandbox that the node no longer holds is found by the sweep alon
 })
 
 test('what is over is removed in time, and takes its rows along', async () => {
-  const id = await rig.createRunning({ metadata: { a: 'b' } })
-  await rig.call('POST', `/v1/sandboxes/${id}/commands`, { argv: ['true'] }, { 'idempotency-key': 'k' })
-  await rig.call('DELETE', `/v1/sandboxes/${id}`, undefined, wait)
+  const own = await startRig({ sweepLimits })
+  const id = await own.createRunning({ metadata: { a: 'b' } })
+  await own.call('POST', `/v1/sandboxes/${id}/commands`, { argv: ['true'] }, { 'idempotency-key': 'k' })
+  await own.call('DELETE', `/v1/sandboxes/${id}`, undefined, wait)
   const old = String(Date.now() - 8 * 86_400_000)
-  tamper('update operations set ended_at = ?', old)
-  tamper('update sandboxes set deleted_at = ?', old)
-  tamper('update events set created_at = ?', old)
-  tamper('update requests set created_at = ?', old)
+  tamper(own.folder, 'update operations set ended_at = ?', old)
+  tamper(own.folder, 'update sandboxes set deleted_at = ?', old)
+  tamper(own.folder, 'update events set created_at = ?', old)
+  tamper(own.folder, 'update requests set created_at = ?', old)
   const rows = () => {
-    const database = new DatabaseSync(`${rig.folder}/control.sqlite`, { readOnly: true })
+    const database = new DatabaseSync(`${own.folder}/control.sqlite`, { readOnly: true })
     const tables = [
       'sandboxes',
       'sandbox_metadata',
@@ -117,5 +125,6 @@ test('what is over is removed in time, and takes its rows along', async () => {
   }
   expect(rows()[0]).toBe(1)
   await expect.poll(rows).toEqual([0, 0, 0, 0, 0, 0, 0, 0])
-  expect((await rig.call('GET', `/v1/sandboxes/${id}`)).status).toBe(404)
+  expect((await own.call('GET', `/v1/sandboxes/${id}`)).status).toBe(404)
+  await own.close()
 })

@@ -1,15 +1,18 @@
 import type { Operation, Sandbox, SandboxPage } from '@space/contract'
 import { PublicError } from '@space/contract'
 import { toConnectError } from '@space/contract/node-link'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { baseDigest } from './fake-node.ts'
 import { type Rig, startRig } from './rig.ts'
 
 let rig: Rig
-beforeEach(async () => {
+beforeAll(async () => {
   rig = await startRig()
 })
-afterEach(() => rig.close())
+afterAll(() => rig.close())
+afterEach(() => {
+  rig.node.before = () => Promise.resolve()
+})
 
 interface Created {
   readonly sandbox: Sandbox

@@ -205,6 +205,15 @@ describe('control groups', () => {
     makeGroup(mounts, name)
     expect(() => makeGroup(mounts, name)).toThrow('EEXIST')
     await limitGroup(mounts, name, { memoryBytes: 64 << 20, cpus: 0.5, tasks: 16 })
+    const weight = (): number => {
+      const cpu = mounts.find(({ controller }) => controller === 'cpu')
+      const file = cpu?.version === 2 ? 'cpu.weight' : 'cpu.shares'
+      return Number(readFileSync(join(cpu?.mount ?? '', 'space', file), 'utf8'))
+    }
+    const groups = readdirSync(join(folders[0] ?? '', '..'), { withFileTypes: true }).filter((entry) =>
+      entry.isDirectory(),
+    )
+    expect(weight() / groups.length).toBeGreaterThan(mounts.some(({ version }) => version === 2) ? 70 : 700)
     const child = spawn('sleep', ['100'])
     await joinGroup(folders, child.pid ?? 0)
     expect(await groupMembers(folders)).toEqual([child.pid])

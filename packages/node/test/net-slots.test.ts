@@ -59,7 +59,7 @@ describe('a slot', () => {
     const rules = execFileSync('ip', ['netns', 'exec', slot.namespace, 'nft', 'list', 'ruleset'], {
       encoding: 'utf8',
     })
-    expect(rules.match(/policy drop/g)).toHaveLength(3)
+    expect(rules.match(/policy drop/g)).toHaveLength(4)
     using tap = openTap(slot.namespace)
     expect(() => openTap(slot.namespace)).toThrow('EBUSY')
     tap.close()

@@ -59,7 +59,7 @@ describe("QEMU's command line", () => {
   it('opens nothing by a path of ours: sockets and tap are descriptors', () => {
     const args = qemuArguments(line)
     expect(values(args, '-chardev')).toEqual([
-      'socket,id=qmp,fd=3,server=on,wait=off',
+      'socket,id=qmp,fd=3,server=on,wait=on',
       'ringbuf,id=console,size=65536',
       'socket,id=guest,fd=4,server=on,wait=off',
     ])

@@ -86,6 +86,8 @@ describe('create', () => {
   })
 
   test('fails by name: no such template, a shape too large, a guest that never answers', async () => {
+    await node.close()
+    node = await testNode({ settings: { bootTimeoutMs: 1000 } })
     const missing = await node.api.create({
       sandboxId: newId('sandbox'),
       templateDigest: `sha256:${'0'.repeat(64)}`,

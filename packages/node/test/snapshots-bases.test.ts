@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { listBases } from '../src/snapshots/base.ts'
 import { maxBasesPerTemplate } from '../src/snapshots/bases.ts'
-import { sparseDigest } from '../src/snapshots/digest.ts'
+import { sparseDigests } from '../src/snapshots/digest.ts'
 import { eventually } from './fixture/eventually.ts'
 import { newSandbox, type TestNode, templateDigest, testNode } from './fixture/node.ts'
 
@@ -32,7 +32,7 @@ test('a base is made once however many ask, and its machine is gone', async () =
   const manifest = JSON.parse(await readFile(join(folder, 'manifest.json'), 'utf8'))
   expect(manifest).toMatchObject({ templateDigest, identity: { driver: 'fake', shape } })
   expect(manifest.files).toContainEqual(
-    expect.objectContaining({ name: 'memory', sha256: await sparseDigest(join(folder, 'memory')) }),
+    expect.objectContaining({ name: 'memory', sha256: (await sparseDigests([join(folder, 'memory')]))[0] }),
   )
 })
 
@@ -73,7 +73,7 @@ test('the digest tells moved bytes from the same bytes, and holes from nothing',
   await writeFile(b, Buffer.concat([Buffer.alloc(chunk, 1), Buffer.alloc(chunk)]))
   await writeFile(c, Buffer.alloc(0))
   await truncate(c, 2 * chunk)
-  const digests = await Promise.all(paths.map(sparseDigest))
+  const digests = await sparseDigests(paths)
   expect(new Set(digests).size).toBe(3)
-  await expect(sparseDigest(join(node.home, 'missing'))).rejects.toThrow('ENOENT')
+  await expect(sparseDigests([join(node.home, 'missing')])).rejects.toThrow('ENOENT')
 })

@@ -22,10 +22,11 @@ export async function runFirstSandbox(
 ): Promise<void> {
   const { terminal } = context
   const startedMs = performance.now()
-  const { sandbox, operation } = await client.sandboxes.create(
-    { template: 'base', metadata: { 'made-by': 'space up' } },
-    { waitSeconds: 60, signal },
-  )
+  // Not cut short by a signal: what the server began must be known here to be deleted.
+  const { sandbox, operation } = await client.sandboxes.create({
+    template: 'base',
+    metadata: { 'made-by': 'space up' },
+  })
   try {
     await client.operations.wait(operation, { signal })
     const createdMs = performance.now()

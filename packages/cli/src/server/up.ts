@@ -9,6 +9,7 @@ import { setUpSteps } from '@space/node'
 import { SpaceClient } from '@space/sdk'
 import type { UpOptions } from '../commands/up.ts'
 import type { CommandContext } from '../context.ts'
+import { CliFailure } from '../failure.ts'
 import { showLong } from '../render/progress.ts'
 import type { Settings } from '../settings/settings.ts'
 import { signalExitCode, watchInterrupts } from '../terminal/signals.ts'
@@ -53,7 +54,7 @@ async function serve(
   context: CommandContext,
   settings: Settings,
   options: UpOptions,
-  end: EndRequest,
+  request: EndRequest,
   signal: AbortSignal,
 ): Promise<number> {
   using serverLog = openLog(settings.home, settings.logLevel)
@@ -62,21 +63,57 @@ async function serve(
   try {
     const { apiUrl } = composition
     const { token } = await composition.bootstrap()
-    const down = end.serve(() => endSandboxes({ apiUrl, token }))
+    const down = request.serve(() => endSandboxes({ apiUrl, token }))
+    const end = Promise.race([
+      down.then(() => 'down' as const),
+      untilAborted(signal).then(() => 'signal' as const),
+    ])
     await rememberServer(context, composition, token)
-    await showLong(
+    const client = new SpaceClient({ apiUrl, token })
+    const base = showLong(
       context.terminal,
       'Boot `base` and keep its memory anew, as this host needs it',
       composition.ensureBase('base'),
-    )
-    const client = new SpaceClient({ apiUrl, token })
-    if (options.first) await runFirstSandbox(context, client, signal)
-    await tellReady(context, settings, composition, { json: options.json, logPath: serverLog.path })
-    endMachines = await Promise.race([down.then(() => true), untilAborted(signal).then(() => false)])
+    ).catch((error: unknown) => note(context.terminal, `space: ${noBase(error)}`))
+    if ((await Promise.race([end, base])) === undefined) {
+      if (options.first) await firstSandbox(context, client, { end, signal, logPath: serverLog.path })
+      if (!signal.aborted)
+        await tellReady(context, settings, composition, { json: options.json, logPath: serverLog.path })
+    }
+    endMachines = (await end) === 'down'
     if (!endMachines) await tellEnd(context, client)
     return 0
   } finally {
     await (endMachines ? composition.shutdown() : composition.release())
+  }
+}
+
+function noBase(error: unknown): string {
+  const why = error instanceof Error ? error.message : String(error)
+  return `no base snapshot could be made (${why}); until the next start each create boots, which takes longer`
+}
+
+/** The end may come in the middle of it: then only its clearing up counts. */
+async function firstSandbox(
+  context: CommandContext,
+  client: SpaceClient,
+  { end, signal, logPath }: { end: Promise<unknown>; signal: AbortSignal; logPath: string },
+): Promise<void> {
+  let ending = false
+  const noteEnd = () => {
+    ending = true
+  }
+  end.then(noteEnd, noteEnd)
+  try {
+    await runFirstSandbox(context, client, signal)
+  } catch (error) {
+    if (ending) return
+    const why = error instanceof Error ? error.message : String(error)
+    throw new CliFailure(`the first sandbox failed: ${why}`, {
+      code: 'first_sandbox_failed',
+      remedy: `\`npx space doctor\` checks this machine; the reason is in ${logPath}`,
+      cause: error,
+    })
   }
 }
 

@@ -6,18 +6,22 @@ const lookAgainMs = 1000
 
 export class Bell {
   readonly #waiting = new Map<string, Set<() => void>>()
-  readonly #listeners = new Set<(sandboxId: string) => void>()
+  readonly #whenAsked = new Set<() => void>()
 
-  /** Called after a commit. */
+  /** Called after the commit of a change. */
   ring(sandboxId: string): void {
     for (const wake of this.#waiting.get(sandboxId) ?? []) wake()
-    for (const listener of this.#listeners) listener(sandboxId)
   }
 
-  /** Calls back at every ring until the answer is called. */
-  listen(listener: (sandboxId: string) => void): () => void {
-    this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
+  /** Called after the commit of something a node must be asked. */
+  asked(): void {
+    for (const listener of this.#whenAsked) listener()
+  }
+
+  /** Calls back whenever there is something to ask a node, until the answer is called. */
+  onAsked(listener: () => void): () => void {
+    this.#whenAsked.add(listener)
+    return () => this.#whenAsked.delete(listener)
   }
 
   /**

@@ -23,6 +23,8 @@ export interface Change {
   readonly row: SandboxRow
   /** The operation this event opened, as it stands after it. */
   readonly opened: OperationRow | undefined
+  /** Whether the node must be asked something because of it. */
+  readonly asked: boolean
 }
 
 /** What a node said beside the state itself. */
@@ -50,7 +52,7 @@ export async function changeSandbox(
   const opened = await writeEffects(db, row, next.effects, nowMs)
   if (row.state !== before.state) await recordEvent(db, row, `sandbox.${row.state}`, nowMs)
   if (row.state === 'deleted' && before.state !== 'deleted') await endProcessesOfDeleted(db, row.id, nowMs)
-  return { row, opened }
+  return { row, opened, asked: next.effects.some((effect) => effect.kind === 'ask_node') }
 }
 
 /** Writes operations and asks that follow from a step; answers the operation that was opened. */

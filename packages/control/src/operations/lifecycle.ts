@@ -27,14 +27,14 @@ export class Lifecycle {
     observed: ObservedColumns = {},
     also?: Parameters<Store['write']>[0],
   ): Promise<SandboxRow | undefined> {
-    const row = await this.store.write(async (db) => {
+    const change = await this.store.write(async (db) => {
       await also?.(db)
       const before = await getSandbox(db, sandboxId)
       if (!before) return undefined
-      const change = await changeSandbox(db, before, event, this.clock.nowMs(), this.limits, observed)
-      return change.row
+      return await changeSandbox(db, before, event, this.clock.nowMs(), this.limits, observed)
     })
     this.bell.ring(sandboxId)
-    return row
+    if (change?.asked) this.bell.asked()
+    return change?.row
   }
 }

@@ -47,6 +47,7 @@ export class Reconciler {
   #stopListening: (() => void) | undefined
   #looking: Promise<void> | undefined
   #lookAgain = false
+  #outOfRoom = false
   #closed = false
 
   constructor(
@@ -67,7 +68,7 @@ export class Reconciler {
     const { store, bell } = this.#lifecycle
     // Nobody else works on a store of one process: what its predecessor held is free at once.
     if (!store.sharedByProcesses) await store.write(freeAllLeases)
-    this.#stopListening = bell.listen(() => this.look())
+    this.#stopListening = bell.onAsked(() => this.look())
     this.#timers = [
       setInterval(() => this.look(), this.#limits.lookEveryMs),
       setInterval(() => this.#inBackground(this.#renew()), this.#limits.leaseMs / 3),
@@ -106,7 +107,8 @@ export class Reconciler {
   async #claimAndRun(): Promise<void> {
     const { store, clock } = this.#lifecycle
     const room = this.#limits.maxAsksUnderWay - this.#underWay.size
-    if (room <= 0) return
+    this.#outOfRoom = room <= 0
+    if (this.#outOfRoom) return
     const nowMs = clock.nowMs()
     const claim = { owner: this.#owner, nowMs, leaseUntil: nowMs + this.#limits.leaseMs, limit: room }
     const { work, full } = await store.write((db) => this.#claim(db, claim))
@@ -137,7 +139,7 @@ export class Reconciler {
     const abort = new AbortController()
     const ended = this.#inBackground(this.#work(ask, row, before?.ended, abort.signal)).finally(() => {
       if (this.#underWay.get(ask.sandbox_id)?.abort === abort) this.#underWay.delete(ask.sandbox_id)
-      this.look()
+      if (this.#outOfRoom) this.look()
     })
     this.#underWay.set(ask.sandbox_id, { ask, abort, ended })
   }

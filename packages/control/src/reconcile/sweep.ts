@@ -94,7 +94,7 @@ export class Sweep {
         if (still) await putAsk(db, id, still.state === 'creating' ? 'create' : 'delete', clock.nowMs())
       })
       this.#log.warn({ op: 'sweep', sandbox: id, outcome: 'ask_replaced' })
-      bell.ring(id)
+      bell.asked()
     }
   }
 

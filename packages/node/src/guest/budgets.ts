@@ -55,7 +55,7 @@ export const defaultLinkBudgets: LinkBudgets = {
   controlFramesPerSecond: 1_000,
   controlFrameBurst: 10_000,
   sentBytesPerControlFrame: 64,
-  pingIntervalMs: 5_000,
-  pingTimeoutMs: 20_000,
+  pingIntervalMs: 10_000,
+  pingTimeoutMs: 30_000,
   unaryTimeoutMs: 30_000,
 }

@@ -2,9 +2,9 @@
  * Control groups of versions 1 and 2, also mixed: each of the three controllers is used where the host has it.
  * All groups lie under one parent, `space`, at the root of each hierarchy, so that no process stands between.
  */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { readFile, rmdir, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { errorCode, HostError } from './host-error.ts'
 
@@ -68,6 +68,22 @@ export function makeGroup(mounts: readonly ControllerMount[], name: string): voi
     if (version === 2) delegate(mounts, [mount, parent])
   }
   for (const folder of groupFolders(mounts, name)) mkdirSync(folder)
+  for (const { mount } of mounts) weigh(join(mount, parentName))
+}
+
+/**
+ * Gives the parent as much weight as its groups together, one each: with the default it would have that of a single
+ * process beside all others of the host, and on a busy host the sandboxes together would get the time of one.
+ */
+function weigh(parent: string): void {
+  const groups = readdirSync(parent, { withFileTypes: true }).filter((entry) => entry.isDirectory()).length
+  for (const [name, one, most] of [
+    ['cpu.weight', 100, 10_000],
+    ['cpu.shares', 1024, 262_144],
+  ] as const) {
+    const file = join(parent, name)
+    if (existsSync(file)) writeFileSync(file, String(Math.min(most, one * Math.max(1, groups))))
+  }
 }
 
 function delegate(mounts: readonly ControllerMount[], folders: readonly string[]): void {
@@ -124,7 +140,10 @@ export async function groupMembers(folders: readonly string[]): Promise<number[]
 
 /** Removes a group whose processes have ended or are about to; fine when it is gone. `busy` after five seconds. */
 export async function removeGroup(folders: readonly string[]): Promise<void> {
-  for (const folder of folders) await removeFolder(folder)
+  for (const folder of folders) {
+    await removeFolder(folder)
+    if (existsSync(dirname(folder))) weigh(dirname(folder))
+  }
 }
 
 async function removeFolder(folder: string): Promise<void> {

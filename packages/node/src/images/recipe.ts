@@ -46,12 +46,6 @@ export async function readRecipe(templatesFolder: string, name: string): Promise
   }
 }
 
-/** Names of the recipes this project brings. */
-export async function listRecipes(templatesFolder: string): Promise<string[]> {
-  const entries = await readdir(templatesFolder, { withFileTypes: true })
-  return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
-}
-
 function parseRecipe(folder: string, hash: string, value: unknown): Recipe {
   const root = new Fields(value, 'recipe')
   const npm = root.object('npm')

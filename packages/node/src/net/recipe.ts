@@ -12,12 +12,34 @@ export function namespaceCommands(): string {
   ].join('\n')
 }
 
-/** Rules inside the namespace while no gateway listens there: nothing comes in, nothing goes out or through. */
+/** Refusals a second a guest is answered with; what it sends beyond is dropped in silence. */
+const refusalsPerSecond = 2_000
+
+/**
+ * Rules inside the namespace while no gateway listens there: whatever the guest sends is refused at once, so that its
+ * programs fail instead of hanging. The refusal stands in prerouting, since without a route a packet reaches no later
+ * chain. Only refusals go out, back to the guest.
+ */
 export function closedRules(): string {
-  const chain = (name: string, hook: string): string =>
-    `  chain ${name} {\n    type filter hook ${hook} priority 0; policy drop;\n  }`
-  const chains = [chain('incoming', 'input'), chain('outgoing', 'output'), chain('passing', 'forward')]
-  return `table inet space {\n${chains.join('\n')}\n}\n`
+  return `table inet space {
+  chain refusing {
+    type filter hook prerouting priority 0; policy drop;
+    limit rate over ${refusalsPerSecond}/second drop
+    meta l4proto tcp reject with tcp reset
+    reject with icmpx admin-prohibited
+  }
+  chain incoming {
+    type filter hook input priority 0; policy drop;
+  }
+  chain passing {
+    type filter hook forward priority 0; policy drop;
+  }
+  chain outgoing {
+    type filter hook output priority 0; policy drop;
+    oifname "${tapName}" accept
+  }
+}
+`
 }
 
 /** Settings of the namespace: `/proc/sys` file and value. A file that is missing (no IPv6) is left out. */
@@ -25,4 +47,7 @@ export const namespaceSettings: readonly (readonly [string, string])[] = [
   ['/proc/sys/net/ipv6/conf/all/disable_ipv6', '1'],
   ['/proc/sys/net/ipv6/conf/default/disable_ipv6', '1'],
   ['/proc/sys/net/ipv4/ip_forward', '0'],
+  // Every refusal is told, not one a second.
+  ['/proc/sys/net/ipv4/icmp_ratelimit', '0'],
+  ['/proc/sys/net/ipv4/icmp_ratemask', '0'],
 ]

@@ -23,6 +23,17 @@ import {
 } from '../journal/index.ts'
 import type { NewProcess, ProcessExit, ProcessRow, ProcessRows } from '../store/process-rows.ts'
 import { exitedEvent, exitWithoutAgent } from './exit.ts'
+import {
+  hasEnded,
+  maxUnendedPerSandbox,
+  noSuchProcess,
+  noTerminal,
+  notReachable,
+  notRunning,
+  notStarted,
+  stdinIsNull,
+  tooManyProcesses,
+} from './failures.ts'
 import { LiveRuns } from './live.ts'
 import { ProcessRun } from './run.ts'
 import type { StartDefaults } from './start-request.ts'
@@ -54,8 +65,6 @@ export interface ProcessView {
   readonly nextOffset: number
 }
 
-/** What one agent can have in its table. */
-const maxUnendedPerSandbox = 4096
 /** How many rows one sweep ends or removes of each kind. */
 const sweepBatch = 200
 /** A disk that does not take the last record must not hold up a delete. */
@@ -343,46 +352,4 @@ export class Processes {
       nextOffset: writer?.journal.written.offset ?? row.nextOffset,
     }
   }
-}
-
-function noSuchProcess(): PublicError {
-  return new PublicError('not_found', 'This sandbox has no such process, or its output was kept long enough.')
-}
-
-function tooManyProcesses(): PublicError {
-  const message = `The sandbox already has ${maxUnendedPerSandbox} processes that have not ended: wait for some or kill them.`
-  return new PublicError('failed_precondition', message, {
-    details: { reason: 'too_many_processes', limit: maxUnendedPerSandbox },
-  })
-}
-
-function precondition(reason: string, message: string): PublicError {
-  return new PublicError('failed_precondition', message, { details: { reason } })
-}
-
-function notRunning(): PublicError {
-  return precondition('sandbox_not_running', 'The sandbox is not running.')
-}
-
-function notStarted(): PublicError {
-  return precondition('process_not_started', 'The process was not started yet: attach to its session first.')
-}
-
-function hasEnded(): PublicError {
-  return precondition('process_ended', 'The process has ended.')
-}
-
-function stdinIsNull(): PublicError {
-  return precondition(
-    'stdin_not_piped',
-    'The process has no stdin: create it with `"stdin": "pipe"` to write to it.',
-  )
-}
-
-function noTerminal(): PublicError {
-  return precondition('no_terminal', 'The process has no terminal: create it with `pty` to resize it.')
-}
-
-function notReachable(): PublicError {
-  return new PublicError('service_unavailable', 'The node is taking the sandbox up again: try again.')
 }

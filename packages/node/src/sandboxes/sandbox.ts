@@ -2,7 +2,7 @@
 import type { GuestSession } from '../guest/index.ts'
 import type { Machine } from '../machines/machine.ts'
 import type { SandboxPaths } from './paths.ts'
-import type { CommandDefaults, SandboxFailure, SandboxRecord } from './record.ts'
+import { type CommandDefaults, type SandboxFailure, type SandboxRecord, writeRecord } from './record.ts'
 
 export type SandboxPhase =
   | { readonly kind: 'creating'; readonly done: Promise<void>; readonly abort: AbortController }
@@ -29,4 +29,10 @@ export interface RunningGuest {
 export function runningGuest(sandbox: Sandbox | undefined): RunningGuest | undefined {
   if (sandbox?.phase.kind !== 'running' || sandbox.record === undefined) return undefined
   return { session: sandbox.phase.session, defaults: sandbox.record.defaults }
+}
+
+/** Makes a record the sandbox's own, here and in its folder. */
+export async function saveRecord(sandbox: Sandbox, record: SandboxRecord): Promise<void> {
+  sandbox.record = record
+  await writeRecord(sandbox.paths.record, record)
 }

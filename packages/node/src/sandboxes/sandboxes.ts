@@ -12,33 +12,18 @@ import { isId, PublicError } from '@space/contract'
 import type { Logger } from 'pino'
 import type { GuestLink } from '../guest/index.ts'
 import type { Template, TemplateStore } from '../images/template-store.ts'
-import type { GuestImage, Machine, MachineDriver, MachineExit, Shape } from '../machines/machine.ts'
+import type { GuestImage, Machine, MachineDriver, MachineExit } from '../machines/machine.ts'
 import type { Processes } from '../processes/processes.ts'
-import type { BaseSnapshot } from '../snapshots/base.ts'
 import type { Bases } from '../snapshots/bases.ts'
 import { baseTemplate } from './base-template.ts'
-import {
-  type MadeMachine,
-  machineSpec,
-  makeMachine,
-  newDisk,
-  openSession,
-  type SandboxMakerOptions,
-  unmakeMachine,
-} from './create.ts'
-import { failureOfCreate, failureOfExit, machineGone, templateMissing } from './failures.ts'
+import { failureOfCreate, failureOfExit, machineGone } from './failures.ts'
 import { Gate } from './gate.ts'
 import { clockIntervalMs, setClock } from './guest.ts'
+import { type MadeMachine, machineSpec, openSession } from './machine.ts'
+import { type MissingBase, makeSandbox, type NewSandbox, type SandboxMakerOptions } from './make.ts'
 import { type NodePaths, sandboxPaths } from './paths.ts'
-import {
-  readRecord,
-  type SandboxFailure,
-  type SandboxRecord,
-  type SandboxShape,
-  writeRecord,
-} from './record.ts'
-import { type RunningGuest, runningGuest, type Sandbox } from './sandbox.ts'
-import { roundShape } from './shape.ts'
+import { readRecord, type SandboxFailure, type SandboxRecord } from './record.ts'
+import { type RunningGuest, runningGuest, type Sandbox, saveRecord } from './sandbox.ts'
 
 export interface SandboxesOptions {
   readonly paths: NodePaths
@@ -55,13 +40,6 @@ export interface SandboxesOptions {
   readonly restoreTimeoutMs: number
   /** A sandbox came to be, changed its phase, or is gone (no phase any more). */
   readonly onChange: (sandbox: Sandbox, gone: boolean) => void
-}
-
-export interface NewSandbox {
-  readonly sandboxId: string
-  readonly templateDigest: string
-  readonly shape: SandboxShape
-  readonly env: Readonly<Record<string, string>>
 }
 
 /** Creates that may be under way or waiting; more are refused. */
@@ -216,69 +194,17 @@ export class Sandboxes {
 
   async #make(sandbox: Sandbox, wanted: NewSandbox, signal: AbortSignal): Promise<void> {
     const startedMs = performance.now()
-    const { templates, bases, nowMs, guestImage, log } = this.#options
-    const template = await templates.resolve(wanted.templateDigest)
-    if (template === undefined) throw templateMissing(wanted.templateDigest)
-    const shape = { ...roundShape(wanted.shape), diskMib: Math.max(wanted.shape.diskMib, template.diskMib) }
-    // A base holds a disk of the template's size: a larger one is booted, and grown by its guest.
-    const growRoot = shape.diskMib > template.diskMib
-    const base = growRoot ? undefined : await bases.find(baseTemplate(template), shape)
-    const record: SandboxRecord = {
-      version: 1,
-      sandboxId: sandbox.id,
-      phase: 'creating',
-      templateDigest: template.digest,
-      shape,
-      env: { ...template.defaults.env, ...wanted.env },
-      defaults: { user: template.defaults.user, cwd: template.defaults.cwd },
-      disk: newDisk(sandbox.paths, base),
-      guestImage,
-      createdAtMs: nowMs(),
-      startedAtMs: 0,
-    }
-    await mkdir(sandbox.paths.folder, { recursive: true, mode: 0o700 })
-    await this.#write(sandbox, record)
-    const made = await this.#makeMachine(sandbox, record, template, base, growRoot, signal)
+    const { made, template, missesBase } = await makeSandbox(sandbox, wanted, this.#maker, signal)
     await this.#running(sandbox, made, signal)
     const duration_ms = Math.round(performance.now() - startedMs)
-    log.info({ op: 'create', outcome: 'running', sandbox: sandbox.id, from: made.from, duration_ms })
-    if (made.from === 'boot' && !growRoot) this.#leaveBase(template, shape, base !== undefined)
-  }
-
-  /** From the base when there is one; a base that turns out to be unusable costs a cold boot, not the sandbox. */
-  async #makeMachine(
-    sandbox: Sandbox,
-    record: SandboxRecord,
-    template: Template,
-    base: BaseSnapshot | undefined,
-    growRoot: boolean,
-    signal: AbortSignal,
-  ): Promise<MadeMachine> {
-    const { rootImage } = template
-    try {
-      return await makeMachine(sandbox.paths, record, { rootImage, base, growRoot }, this.#maker, signal)
-    } catch (error) {
-      await unmakeMachine(sandbox.paths, this.#options.driver)
-      if (base === undefined || signal.aborted) throw error
-      this.#options.log.warn(
-        { sandbox: sandbox.id, err: error },
-        'a base snapshot could not be restored: booting',
-      )
-    }
-    const booted = { ...record, disk: newDisk(sandbox.paths, undefined) }
-    await this.#write(sandbox, booted)
-    try {
-      return await makeMachine(
-        sandbox.paths,
-        booted,
-        { rootImage, base: undefined, growRoot },
-        this.#maker,
-        signal,
-      )
-    } catch (error) {
-      await unmakeMachine(sandbox.paths, this.#options.driver)
-      throw error
-    }
+    this.#options.log.info({
+      op: 'create',
+      outcome: 'running',
+      sandbox: sandbox.id,
+      from: made.from,
+      duration_ms,
+    })
+    if (missesBase !== undefined) this.#leaveBase(template, missesBase)
   }
 
   async #running(sandbox: Sandbox, { machine, session }: MadeMachine, signal: AbortSignal): Promise<void> {
@@ -315,7 +241,7 @@ export class Sandboxes {
     })
   }
 
-  #leaveBase(template: Template, shape: Shape, again: boolean): void {
+  #leaveBase(template: Template, { shape, again }: MissingBase): void {
     const { bases, log } = this.#options
     const made = again
       ? bases.remake(baseTemplate(template), shape)
@@ -412,22 +338,17 @@ export class Sandboxes {
   }
 
   async #update(sandbox: Sandbox, change: Partial<SandboxRecord>): Promise<void> {
-    if (sandbox.record !== undefined) await this.#write(sandbox, { ...sandbox.record, ...change })
-  }
-
-  async #write(sandbox: Sandbox, record: SandboxRecord): Promise<void> {
-    sandbox.record = record
-    await writeRecord(sandbox.paths.record, record)
+    if (sandbox.record !== undefined) await saveRecord(sandbox, { ...sandbox.record, ...change })
   }
 
   get #maker(): SandboxMakerOptions {
-    const { driver, log, bootTimeoutMs, restoreTimeoutMs, processes } = this.#options
+    const { processes, log } = this.#options
     const onLink = (link: GuestLink) => {
       processes
         .reconcile(link)
         .catch((error: unknown) => log.debug({ err: error }, 'ended processes were not forgotten'))
     }
-    return { driver, log, bootTimeoutMs, restoreTimeoutMs, onLink }
+    return { ...this.#options, onLink }
   }
 }
 

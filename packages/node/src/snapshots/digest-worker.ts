@@ -23,4 +23,5 @@ function digest(path: string): string {
   }
 }
 
-parentPort?.postMessage(digest(String(workerData)))
+const paths: readonly string[] = workerData
+parentPort?.postMessage(paths.map(digest))

@@ -8,8 +8,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createLayer } from '../disks/index.ts'
 import { attachRequests, type GuestLink, memorySecrets, openGuestSession } from '../guest/index.ts'
 import type { GuestImage, MachineDriver, Shape } from '../machines/machine.ts'
-import { type BaseManifest, baseFiles, makingFolder, placeBase } from './base.ts'
-import { sparseDigest } from './digest.ts'
+import { type BaseManifest, baseFiles, type FileFact, makingFolder, placeBase } from './base.ts'
+import { sparseDigests } from './digest.ts'
 
 export interface MakeBaseOptions {
   readonly driver: MachineDriver
@@ -91,7 +91,7 @@ async function bootAndSave(
       identity: saved.snapshot.identity,
       agentBuild: link.hello.agentBuild,
       linkSecret: Buffer.from(current).toString('hex'),
-      files: await Promise.all(names.map((name) => fileFact(making, name))),
+      files: await fileFacts(making, names),
       madeAtMs: options.nowMs,
     }
   } finally {
@@ -100,9 +100,11 @@ async function bootAndSave(
   }
 }
 
-async function fileFact(folder: string, name: string) {
-  const path = join(folder, name)
-  return { name, bytes: (await stat(path)).size, sha256: await sparseDigest(path) }
+async function fileFacts(folder: string, names: readonly string[]): Promise<FileFact[]> {
+  const paths = names.map((name) => join(folder, name))
+  const sizes = await Promise.all(paths.map(async (path) => (await stat(path)).size))
+  const digests = await sparseDigests(paths)
+  return names.map((name, index) => ({ name, bytes: sizes[index] ?? 0, sha256: digests[index] ?? '' }))
 }
 
 /** Runs each program once; one the template does not have is left out. */

@@ -50,7 +50,6 @@ export async function boot(subject: ContractSubject, driver: MachineDriver): Pro
   const machine = await driver.boot(spec)
   const secrets = memorySecrets()
   const link = await linkTo(machine, secrets, subject.bootTimeoutMs)
-  void link.closed.then((end) => process.stderr.write(`LINK ${JSON.stringify(end)}\n`))
   return { spec, machine, secrets, link }
 }
 

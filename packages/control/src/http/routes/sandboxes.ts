@@ -70,7 +70,7 @@ function createRoute(app: App, api: Api): void {
         }
       })
       const body = outcome.answer.body as CreateSandboxAnswer
-      lifecycle.bell.ring(body.sandbox.id)
+      lifecycle.bell.asked()
       setOutcomeHeaders(reply, outcome)
       const waited = await waitIfPreferred(api, request, reply, outcome.answer.operationId)
       if (!waited) return reply.code(202).send(body)
@@ -186,6 +186,7 @@ function deleteRoute(app: App, api: Api): void {
         }
       })
       api.lifecycle.bell.ring(request.params.id)
+      api.lifecycle.bell.asked()
       setOutcomeHeaders(reply, outcome)
       const waited = await waitIfPreferred(api, request, reply, outcome.answer.operationId)
       return reply.code(202).send(waited ? { operation: waited } : (outcome.answer.body as OperationAnswer))

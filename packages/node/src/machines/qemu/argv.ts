@@ -51,9 +51,13 @@ function machineArguments({ shape, accelerator, cpuModel, incoming }: QemuComman
   ]
 }
 
+/**
+ * The control channel waits for its first connection before anything else is made: taken in the running main loop,
+ * it would race with the monitor's own thread, and a greeting or bytes of a command could be lost.
+ */
 function channelArguments({ qmpListener, guestListener }: QemuCommandLine): string[] {
   return [
-    ...['-chardev', `socket,id=qmp,fd=${qmpListener},server=on,wait=off`],
+    ...['-chardev', `socket,id=qmp,fd=${qmpListener},server=on,wait=on`],
     ...['-mon', 'chardev=qmp,mode=control'],
     ...['-chardev', 'ringbuf,id=console,size=65536'],
     ...['-serial', 'chardev:console'],

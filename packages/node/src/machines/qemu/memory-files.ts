@@ -12,12 +12,18 @@
  */
 import { fstatSync, ftruncateSync, openSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import { copyData } from '../../host/copy.ts'
 import { addSeals, createMemfd, Descriptor, getSeals, openToRead, seals } from '../../host/descriptors.ts'
+import { errorCode } from '../../host/host-error.ts'
 import { MachineError } from '../machine-error.ts'
 
 /** Memory files kept for the next restore. */
 const maxKept = 4
+
+/** Each attempt waits up to a fifth of a second in the kernel by itself. */
+const maxSealAttempts = 20
+const sealRetryMs = 25
 
 const allSeals = seals.seal | seals.shrink | seals.grow | seals.write
 
@@ -79,11 +85,27 @@ async function loadMemory(path: string, sizeBytes: number): Promise<Descriptor> 
   try {
     ftruncateSync(file.fd, sizeBytes)
     await copyData(source.fd, file.fd, sizeBytes)
-    addSeals(file.fd, allSeals)
+    await sealPatiently(file.fd)
     return file
   } catch (error) {
     file.close()
     throw error
+  }
+}
+
+/**
+ * Seals a file that was just written. On a busy host the kernel still holds references to some of its pages and
+ * answers EBUSY; they go by themselves.
+ */
+async function sealPatiently(fd: number): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      addSeals(fd, allSeals)
+      return
+    } catch (error) {
+      if (errorCode(error) !== 'EBUSY' || attempt === maxSealAttempts) throw error
+    }
+    await delay(sealRetryMs)
   }
 }
 

@@ -17,7 +17,7 @@ import { fileSecrets } from './link-secrets.ts'
 import type { SandboxPaths } from './paths.ts'
 import type { SandboxRecord } from './record.ts'
 
-export interface SandboxMakerOptions {
+export interface MachineMakerOptions {
   readonly driver: MachineDriver
   readonly log: Logger
   /** Longest time from the start of a cold boot to the agent's answer. */
@@ -55,7 +55,7 @@ export function machineSpec(paths: SandboxPaths, record: SandboxRecord): Machine
 export function openSession(
   paths: SandboxPaths,
   machine: Machine,
-  options: SandboxMakerOptions,
+  options: MachineMakerOptions,
 ): GuestSession {
   return openGuestSession({
     machine,
@@ -73,7 +73,7 @@ export async function makeMachine(
   paths: SandboxPaths,
   record: SandboxRecord,
   from: { readonly rootImage: string; readonly base: BaseSnapshot | undefined; readonly growRoot: boolean },
-  options: SandboxMakerOptions,
+  options: MachineMakerOptions,
   signal: AbortSignal,
 ): Promise<MadeMachine> {
   await makeLayers(paths, record, from)
@@ -118,7 +118,7 @@ async function answer(
   machine: Machine,
   timeoutMs: number,
   growRoot: boolean,
-  options: SandboxMakerOptions,
+  options: MachineMakerOptions,
   signal: AbortSignal,
 ): Promise<{ machine: Machine; session: GuestSession }> {
   const session = openSession(paths, machine, options)
