@@ -7,8 +7,8 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Template } from '@space/node'
 import { FakeHost, fakeDriver } from '@space/testkit'
-import { pino } from 'pino'
 import { compose } from '../packages/cli/src/server/composition.ts'
+import { openLog } from '../packages/cli/src/server/log.ts'
 import { readSettings } from '../packages/cli/src/settings/settings.ts'
 
 const source = process.env['SPACE_HOME'] || '/var/lib/space'
@@ -32,6 +32,7 @@ const template: Template = {
 await mkdir(folder, { recursive: true })
 await writeFile(template.rootImage, '')
 const host = new FakeHost()
+const serverLog = openLog(home, 'fatal')
 const servers = await compose(
   readSettings({
     SPACE_HOME: home,
@@ -44,7 +45,7 @@ const servers = await compose(
     guestImage: { vmlinux: '', initramfs: '', modulesDrive: '', kernelRelease: 'fake', digest: 'fake' },
     templates: { list: async () => [template], resolve: async () => template },
   },
-  pino({ level: 'silent' }),
+  serverLog.log,
 )
 try {
   const { token } = await servers.bootstrap()
@@ -53,6 +54,7 @@ try {
 } finally {
   await servers.shutdown()
   await host.close()
+  serverLog[Symbol.dispose]()
   await rm(home, { recursive: true, force: true })
 }
 process.exit(0)

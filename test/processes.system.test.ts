@@ -20,7 +20,8 @@ test('a kill takes the whole process tree', async () => {
   for await (const event of events) {
     if (event.name === 'stdout')
       await server.client.call('POST', `/v1/sandboxes/${sandbox}/processes/${process.id}/kill`)
-    if (event.name === 'process_exited') expect(event.data).toMatchObject({ exit_code: null, signal: 9, reason: 'signalled' })
+    if (event.name === 'process_exited')
+      expect(event.data).toMatchObject({ exit_code: null, signal: 9, reason: 'signalled' })
   }
   expect(await server.client.sh(sandbox, 'pgrep -c sleep || true')).toBe('0\n')
 })

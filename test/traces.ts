@@ -9,23 +9,23 @@ import { DatabaseSync } from 'node:sqlite'
 
 export interface Traces {
   readonly vmms: number
-  readonly namespaces: readonly string[]
-  readonly taps: readonly string[]
+  readonly namespaces: number
+  readonly taps: number
   readonly mounts: number
-  readonly cgroups: readonly string[]
+  readonly cgroups: number
   readonly files: readonly string[]
   readonly sockets: number
   readonly descriptors: number
 }
 
-/** Counts what belongs to the SPACE of this home and to the server process that serves it. */
+/** Counts what belongs to the SPACE of this home and its server; namespaces and cgroups are those of the host. */
 export function traces(home: string, serverPid: number): Traces {
   return {
     vmms: vmmsOf(home).length,
-    namespaces: ip(['netns', 'list']).map((line) => line.split(' ')[0] ?? ''),
-    taps: ip(['-o', 'link', 'show', 'type', 'tun']),
+    namespaces: ip(['netns', 'list']).length,
+    taps: ip(['-o', 'link', 'show', 'type', 'tun']).length,
     mounts: readFileSync('/proc/self/mounts', 'utf8').split('\n').length,
-    cgroups: cgroups(),
+    cgroups: cgroups().length,
     files: files(join(home, 'node', 'sandboxes')),
     sockets: readFileSync('/proc/net/unix', 'utf8')
       .split('\n')

@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"runtime/debug"
+	"time"
 
 	"space/guest/internal/boot"
 	"space/guest/internal/console"
@@ -21,6 +22,8 @@ var build = "0.1.0"
 const (
 	collectAtPercent = 50
 	memoryLimitBytes = 48 << 20
+	// bootTimeout is far above the slowest boot on a busy host.
+	bootTimeout = 2 * time.Minute
 )
 
 func main() {
@@ -28,6 +31,7 @@ func main() {
 		console.Printf("%s: this is process 1 of a microVM and does nothing elsewhere", build)
 		os.Exit(2)
 	}
+	debug.SetTraceback("all")
 	debug.SetGCPercent(collectAtPercent)
 	debug.SetMemoryLimit(memoryLimitBytes)
 	// Without process 1 the kernel panics, and the VMM ends: that is what the node then sees.
@@ -38,6 +42,8 @@ func main() {
 }
 
 func run() error {
+	// A boot that hangs shall be seen too: the goroutines go to the console, and the machine ends.
+	watchdog := time.AfterFunc(bootTimeout, func() { panic("the boot took too long") })
 	poller, err := poll.New()
 	if err != nil {
 		return err
@@ -57,13 +63,14 @@ func run() error {
 	go func() {
 		w.WaitInit()
 		console.Printf("the workload's process 1 has ended")
-		boot.PowerOff()
+		s.OnInitEnd()
 	}()
 	for {
-		port, err := boot.OpenChannel()
+		port, err := boot.OpenChannel(poller)
 		if err != nil {
 			return err
 		}
+		watchdog.Stop()
 		console.Debugf("channel is open")
 		s.Link = link.New(port, s.Hello)
 		err = s.Link.Serve(s.Serve)

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
 
 	"space/guest/internal/link"
+	"space/guest/internal/poll"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,10 +23,10 @@ const (
 
 // OpenChannel waits for the guest channel: the virtio-serial port, or a vsock connection where there is vsock and no
 // port. The port can appear late.
-func OpenChannel() (link.Port, error) {
+func OpenChannel(poller *poll.Poller) (link.Port, error) {
 	vsock := -1
 	for {
-		if port, err := openPort(); err == nil {
+		if port, err := openPort(poller); err == nil {
 			if vsock >= 0 {
 				unix.Close(vsock)
 			}
@@ -44,7 +47,7 @@ func OpenChannel() (link.Port, error) {
 	}
 }
 
-func openPort() (*os.File, error) {
+func openPort(poller *poll.Poller) (*port, error) {
 	names, _ := filepath.Glob("/sys/class/virtio-ports/*/name")
 	for _, file := range names {
 		if text, err := os.ReadFile(file); err != nil || string(bytes.TrimSpace(text)) != portName {
@@ -55,10 +58,57 @@ func openPort() (*os.File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", node, err)
 		}
-		return os.NewFile(uintptr(fd), node), nil
+		p := &port{File: os.NewFile(uintptr(fd), node), news: make(chan struct{}, 1)}
+		p.watch, err = poller.Watch(fd, unix.EPOLLIN|unix.EPOLLET, p.onNews)
+		if err != nil {
+			_ = p.File.Close()
+			return nil, err
+		}
+		return p, nil
 	}
 	return nil, os.ErrNotExist
 }
+
+// port is the virtio-serial port. Without a host every read ends at once; the kernel tells the change by an edge.
+type port struct {
+	*os.File
+	news  chan struct{}
+	watch *poll.Watch
+}
+
+func (p *port) onNews() {
+	select {
+	case p.news <- struct{}{}:
+	default:
+	}
+}
+
+func (p *port) WaitForHost(limit time.Duration) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-p.news:
+	case <-timer.C:
+	}
+}
+
+func (p *port) Close() error {
+	p.watch.Close()
+	return p.File.Close()
+}
+
+// connection is a vsock connection: at its end the agent waits for the next one.
+type connection struct{ *os.File }
+
+func (c connection) Read(b []byte) (int, error) {
+	n, err := c.File.Read(b)
+	if errors.Is(err, io.EOF) {
+		err = net.ErrClosed
+	}
+	return n, err
+}
+
+func (connection) WaitForHost(time.Duration) {}
 
 // listenVsock returns a listening socket, or -1 where the machine has no vsock device.
 func listenVsock() int {
@@ -73,10 +123,10 @@ func listenVsock() int {
 	return fd
 }
 
-func acceptVsock(fd int) (*os.File, error) {
+func acceptVsock(fd int) (link.Port, error) {
 	conn, _, err := unix.Accept4(fd, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
 	if err != nil {
 		return nil, err
 	}
-	return os.NewFile(uintptr(conn), "vsock"), nil
+	return connection{os.NewFile(uintptr(conn), "vsock")}, nil
 }

@@ -25,9 +25,8 @@ const (
 	holdTimeout = 10 * time.Millisecond
 	// echoTimeout bounds the write of an ECHO to a host that has gone again.
 	echoTimeout = time.Second
-	// absentPause is how often a port without a host is looked at, at first and after a while.
-	absentPause    = 10 * time.Millisecond
-	maxAbsentPause = 50 * time.Millisecond
+	// absentPause is how often a port without a host is looked at, should the news of one be missed.
+	absentPause = time.Second
 	// MaxHelloBytes bounds the information in an ECHO.
 	MaxHelloBytes = 1 << 20
 )
@@ -38,6 +37,9 @@ type Port interface {
 	io.ReadWriter
 	SetReadDeadline(time.Time) error
 	SetWriteDeadline(time.Time) error
+	// WaitForHost is called when Read has found no host at the other end; it returns when one may have come, or after
+	// the time.
+	WaitForHost(time.Duration)
 }
 
 // Link agrees on sessions over one port, one at a time.
@@ -128,7 +130,6 @@ func (l *Link) begin() {
 // next reads until there is an item. Between sessions data is dropped by the caller; inside one, held bytes are
 // released after holdTimeout.
 func (l *Link) next(between bool) (item, error) {
-	absent := 0
 	for {
 		l.takePrefix()
 		unread := l.buffer[l.start:l.end]
@@ -152,15 +153,13 @@ func (l *Link) next(between bool) (item, error) {
 		switch {
 		case n > 0:
 			l.end += n
-			absent = 0
 		case held && errors.Is(err, os.ErrDeadlineExceeded):
 			data := l.buffer[:l.end]
 			l.scanner.release(data)
 			l.start, l.end = 0, 0
 			return item{kind: itemData, data: data}, nil
 		case err == nil || errors.Is(err, io.EOF):
-			absent++
-			time.Sleep(min(absentPause*time.Duration(1+absent/100), maxAbsentPause))
+			l.port.WaitForHost(absentPause)
 		default:
 			return item{}, err
 		}

@@ -46,8 +46,16 @@ func (s *Service) GrowRoot(context.Context, *connect.Request[guestv1.GrowRootReq
 	return connect.NewResponse(&guestv1.GrowRootResponse{RootTotalBytes: int64(fs.Blocks) * fs.Bsize}), nil
 }
 
+// OnInitEnd powers off when the workload's process 1 ended by itself: it rebooted, or somebody ended it.
+func (s *Service) OnInitEnd() {
+	if !s.ending.Load() {
+		s.PowerOff()
+	}
+}
+
 // Shutdown ends the workload, writes back, answers, and powers off.
 func (s *Service) Shutdown(context.Context, *connect.Request[guestv1.ShutdownRequest]) (*connect.Response[guestv1.ShutdownResponse], error) {
+	s.ending.Store(true)
 	_ = s.Freezer.ThawFilesystem()
 	_ = s.Workload.Cgroup.Kill()
 	_ = s.Freezer.ThawCgroup()

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -33,8 +34,14 @@ func (i *idle) end() {
 		return
 	}
 	if i.timer == nil {
-		i.timer = time.AfterFunc(idleDelay, debug.FreeOSMemory)
+		i.timer = time.AfterFunc(idleDelay, giveBack)
 		return
 	}
 	i.timer.Reset(idleDelay)
+}
+
+// giveBack collects twice: pools keep what they hold over one collection.
+func giveBack() {
+	runtime.GC()
+	debug.FreeOSMemory()
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"sync/atomic"
 
 	guestv1 "space/guest/gen/guest/v1"
 	"space/guest/gen/guest/v1/guestv1connect"
@@ -40,6 +41,7 @@ type Service struct {
 
 	identity identity
 	idle     idle
+	ending   atomic.Bool
 }
 
 // Serve speaks HTTP/2 on one session until it ends.

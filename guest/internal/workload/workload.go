@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"space/guest/internal/console"
 	"space/guest/internal/fork"
 	"space/guest/internal/poll"
 
@@ -162,6 +163,11 @@ func (w *Workload) giveControllers() error {
 func (w *Workload) Limit(memoryBytes, pids int64) {
 	_ = w.Cgroup.Write("memory.max", fmt.Sprint(memoryBytes))
 	_ = w.Cgroup.Write("pids.max", fmt.Sprint(pids))
+	go func() {
+		if err := w.guardMemory(); err != nil {
+			console.Printf("memory is not watched: %v", err)
+		}
+	}()
 }
 
 // Lookup finds a user of the root drive: see Accounts.

@@ -1,6 +1,9 @@
 import { patternBytes } from '@space/testkit'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type SpaceRig, spaceRig } from './space-rig.ts'
+
+// Each command is a process of its own: on a busy machine a dozen of them take their time.
+vi.setConfig({ testTimeout: 120_000 })
 
 let rig: SpaceRig
 beforeAll(async () => {
@@ -147,8 +150,12 @@ test('Ctrl-C in exec reaches the command and leaves the sandbox; the second one 
   gentle.child.kill('SIGINT')
   expect((await gentle.ended).code).toBe(130)
   const stubborn = rig.start(['exec', sandbox.id, 'stubborn', '60'])
-  const newest = async () => (await rig.client.processes.list(sandbox.id)).items[0]?.state
-  await expect.poll(newest, { timeout: 20_000 }).toBe('running')
+  let early: string | undefined
+  void stubborn.ended.then(({ code, stderr }) => {
+    early = `ended with ${code}: ${stderr}`
+  })
+  const newest = async () => early ?? (await rig.client.processes.list(sandbox.id)).items[0]?.state
+  await expect.poll(newest, { timeout: 25_000 }).toBe('running')
   stubborn.child.kill('SIGINT')
   await new Promise((resolve) => setTimeout(resolve, 300))
   stubborn.child.kill('SIGINT')

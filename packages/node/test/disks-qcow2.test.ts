@@ -3,7 +3,7 @@ import { mkdtemp, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createLayer, emptyLayer, layerBytes, layerOver, layerOverTemplate } from '../src/disks/index.ts'
+import { createLayer, emptyLayer, layerBytes, layerOver } from '../src/disks/index.ts'
 
 let folder = ''
 beforeAll(async () => {
@@ -45,7 +45,7 @@ describe('an empty qcow2 layer', () => {
     const base = join(folder, 'base.raw')
     await writeFile(base, Buffer.alloc(1 << 20, 'a'))
     await truncate(base, 8 << 20)
-    const chain = await layerOverTemplate(base, join(folder, 'one.qcow2'))
+    const chain = await layerOver({ base, frozen: [] }, join(folder, 'one.qcow2'))
     const options = `driver=qcow2,file.filename=${chain.writable},backing.driver=raw,backing.file.filename=${base}`
     execFileSync('qemu-io', ['--image-opts', options, '-c', 'read -P 97 0 64k', '-c', 'write -P 98 4k 4k'])
     const read = execFileSync(
@@ -63,7 +63,7 @@ describe('an empty qcow2 layer', () => {
     const base = join(folder, 'base2.raw')
     await writeFile(base, '')
     await truncate(base, 3 * 2 ** 30)
-    const first = await layerOverTemplate(base, join(folder, 'l1'))
+    const first = await layerOver({ base, frozen: [] }, join(folder, 'l1'))
     const second = await layerOver({ base, frozen: [first.writable] }, join(folder, 'l2'))
     expect(second.frozen).toEqual([first.writable])
     expect(JSON.parse(qemuImg('info', '--output=json', second.writable))).toMatchObject({

@@ -17,7 +17,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { copyData } from '../src/host/copy.ts'
 import { addSeals, createMemfd, type Descriptor, dataExtents, openToRead } from '../src/host/descriptors.ts'
 import { dialIn, listenIn, sendDescriptors } from '../src/host/unix-sockets.ts'
-import { isSealedMemory, MemoryFiles } from '../src/machines/qemu/memory-files.ts'
+import { isMemory, MemoryFiles } from '../src/machines/qemu/memory-files.ts'
 import { createStderrFile, readStderr, stderrBytes } from '../src/machines/qemu/stderr-file.ts'
 
 const mib = 2 ** 20
@@ -50,10 +50,26 @@ describe('copying a sparse file', () => {
     expect(bytes.equals(readFileSync(join(folder, 'one')))).toBe(true)
   })
 
+  it('leaves pages of zeroes out when asked to, also at the end and where a page is cut', async () => {
+    const path = join(folder, 'zeroes')
+    const bytes = Buffer.alloc(64 * 1024 + 100)
+    bytes.write('begin', 0)
+    bytes.write('middle', 30_000)
+    bytes.write('end', 64 * 1024 + 90)
+    writeFileSync(path, bytes)
+    using from = openToRead(path)
+    using to = createMemfd('copy')
+    ftruncateSync(to.fd, bytes.length)
+    expect(await copyData(from.fd, to.fd, bytes.length, { sparse: true })).toBe(2 * 4096 + 100)
+    expect(readFileSync(`/proc/self/fd/${to.fd}`).equals(bytes)).toBe(true)
+  })
+
   it('stops when told to', async () => {
     using from = openToRead(sparse('two'))
     using to = createMemfd('copy')
-    await expect(copyData(from.fd, to.fd, 64 * mib, AbortSignal.abort())).rejects.toThrow('aborted')
+    await expect(copyData(from.fd, to.fd, 64 * mib, { signal: AbortSignal.abort() })).rejects.toThrow(
+      'aborted',
+    )
   })
 })
 
@@ -65,7 +81,7 @@ describe('memory of a snapshot', () => {
     using second = await files.of(path, 64 * mib)
     const inode = ({ fd }: Descriptor): number => statSync(`/proc/self/fd/${fd}`).ino
     expect(inode(first)).toBe(inode(second))
-    expect(isSealedMemory(first, 64 * mib)).toBe(true)
+    expect(isMemory(first, 64 * mib, true)).toBe(true)
     const reopened = openSync(`/proc/self/fd/${first.fd}`, 'r+')
     expect(() => writeSync(reopened, 'x', 0)).toThrow('EPERM')
     for (const size of [0, 128 * mib]) expect(() => ftruncateSync(reopened, size)).toThrow('EPERM')

@@ -48,6 +48,15 @@ function canWrite(pid: number, fd: number, uid: number): boolean {
   return !sealed
 }
 
+const anonymous = ['/memfd:space-memory (deleted)', '/memfd:space-stderr (deleted)']
+
+function writableFiles(pid: number, uid: number): string[] {
+  const open = readdirSync(`/proc/${pid}/fd`).map(Number)
+  const files = open.filter((fd) => statSync(`/proc/${pid}/fd/${fd}`).isFile())
+  const written = files.filter((fd) => canWrite(pid, fd, uid))
+  return [...new Set(written.map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`)))].sort()
+}
+
 describe('a running VMM', () => {
   let spec: MachineSpec
   let machine: Machine
@@ -78,20 +87,18 @@ describe('a running VMM', () => {
     expect(readFileSync(`/proc/${pid}/limits`, 'utf8')).toMatch(/Max core file size\s+0\s+0/)
   })
 
-  test('can write no file but its own disk layer and its bounded output', () => {
-    const open = readdirSync(`/proc/${pid}/fd`).map(Number)
-    const files = open.filter((fd) => statSync(`/proc/${pid}/fd/${fd}`).isFile())
-    const written = files.filter((fd) => canWrite(pid, fd, record.slot.uid))
-    const names = [...new Set(written.map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`)))].sort()
-    expect(names).toEqual(['/memfd:space-stderr (deleted)', spec.disk.writable].sort())
+  test('can write no file but its memory, its own disk layer and its bounded output', () => {
+    expect(writableFiles(pid, record.slot.uid)).toEqual([...anonymous, spec.disk.writable].sort())
     expect(statSync(spec.disk.base).mode & 0o222).toBe(0)
   })
 
   test('has no descriptor of a folder, and its sockets lie where it cannot go', () => {
     const open = readdirSync(`/proc/${pid}/fd`)
     expect(open.filter((fd) => statSync(`/proc/${pid}/fd/${fd}`).isDirectory())).toEqual([])
-    const asVmm = ['--reuid', String(record.slot.uid), '--clear-groups', 'ls', spec.folder]
-    expect(() => execFileSync('setpriv', asVmm, { stdio: 'pipe' })).toThrow('Permission denied')
+    const { uid } = record.slot
+    expect(() => execFileSync('ls', [spec.folder], { uid, gid: uid, stdio: 'pipe' })).toThrow(
+      'Permission denied',
+    )
     for (const name of ['qmp.sock', 'guest.sock'])
       expect(statSync(join(spec.folder, name)).mode & 0o777).toBe(0o600)
   })
@@ -129,6 +136,22 @@ describe('a running VMM', () => {
   test('has a guest without virtualisation of its own', () => {
     const line = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
     expect(line[line.indexOf('-cpu') + 1]).toMatch(/-(svm|vmx)/)
+  })
+})
+
+describe('a restored VMM', () => {
+  test('can write neither the memory nor the layers it shares, and root has back what another wrote', async () => {
+    const first = await driver.boot(await subject.spec())
+    const { snapshot, disk } = await first.save({ ...(await subject.saveTarget()), afterwards: 'stop' })
+    const spec = await subject.specOver(disk)
+    const machine = await driver.restore(spec, snapshot)
+    const { process, slot } = subject.recordOf(spec.folder)
+    expect(writableFiles(process?.pid ?? 0, slot.uid)).toEqual([anonymous[1], spec.disk.writable].sort())
+    for (const path of [snapshot.memory, snapshot.devices, ...disk.frozen])
+      expect([statSync(path).uid, statSync(path).mode & 0o777]).toEqual([0, 0o444])
+    await machine.close()
+    expect(statSync(spec.disk.writable).uid).toBe(0)
+    expect(await subject.leftovers(spec.folder)).toEqual([])
   })
 })
 

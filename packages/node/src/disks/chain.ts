@@ -3,12 +3,7 @@ import type { DiskChain } from '../machines/machine.ts'
 import { createLayer, layerBytes } from './qcow2.ts'
 
 /** Frozen layers a chain may have before a machine must be started on fewer. */
-export const maxFrozenLayers = 16
-
-/** A new writable layer at `writable` over a template's image, as large as that. */
-export async function layerOverTemplate(base: string, writable: string): Promise<DiskChain> {
-  return layerOver({ base, frozen: [] }, writable)
-}
+const maxFrozenLayers = 16
 
 /** A new writable layer at `writable` over what is there already, as large as the layer below. */
 export async function layerOver(

@@ -1,8 +1,2 @@
-export {
-  allocatedBytes,
-  ensureLayerAfter,
-  layerOver,
-  layerOverTemplate,
-  maxFrozenLayers,
-} from './chain.ts'
-export { createLayer, emptyLayer, layerBytes, maxDiskBytes } from './qcow2.ts'
+export { layerOver } from './chain.ts'
+export { createLayer, emptyLayer, layerBytes } from './qcow2.ts'

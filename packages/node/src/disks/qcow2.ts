@@ -22,7 +22,7 @@ const headerBytes = 104
 const firstL1Cluster = 3
 
 /** Largest disk a layer is made for. */
-export const maxDiskBytes = 16 * 2 ** 40
+const maxDiskBytes = 16 * 2 ** 40
 
 /** An empty layer of this virtual size: all its bytes. */
 export function emptyLayer(virtualBytes: number): Buffer {

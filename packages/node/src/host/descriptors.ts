@@ -1,5 +1,4 @@
 import { closeSync, constants, openSync } from 'node:fs'
-import { errorCode } from './host-error.ts'
 import { check, libc } from './libc.ts'
 
 const mfdCloexec = 0x1
@@ -88,15 +87,6 @@ export function* dataExtents(fd: number, sizeBytes: number): Generator<Extent> {
 /** Shares all blocks of one file with an empty one (xfs, btrfs); false where the filesystem cannot. */
 export function tryReflink(from: number, to: number): boolean {
   return Number(libc.syscall(16, to, ficlone, from, 0)) === 0
-}
-
-/** Closes what may be closed already by somebody else, e.g. after a failed start. */
-export function closeQuietly(fd: number): void {
-  try {
-    closeSync(fd)
-  } catch (error) {
-    if (errorCode(error) !== 'EBADF') throw error
-  }
 }
 
 /**

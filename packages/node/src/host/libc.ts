@@ -32,7 +32,6 @@ export const libc = {
   lseek: lib.func('int64_t lseek(int fd, int64_t offset, int whence)'),
   sendfile: lib.func('int64_t sendfile(int out, int in, _Inout_ int64_t *offset, size_t count)'),
   memfdCreate: lib.func('int memfd_create(const char *name, uint32_t flags)'),
-  prctl: lib.func('int prctl(int option, ulong a, ulong b, ulong c, ulong d)'),
   poll: lib.func('int poll(_Inout_ pollfd *fds, uint64_t count, int timeoutMs)'),
   syscall: lib.func('int64_t syscall(int64_t number, int64_t a, int64_t b, int64_t c, int64_t d)'),
 } as const

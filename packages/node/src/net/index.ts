@@ -1,5 +1,3 @@
-export { gatewayAddress, gatewayMac, guestAddress, guestMac, prefixLength, tapName } from './addresses.ts'
-export { makeNamespace, namespacePath, openTap, removeNamespace } from './namespace.ts'
-export { removeSlot, type Slot } from './slot.ts'
-export { SlotPool, type SlotPoolOptions } from './slot-pool.ts'
-export { defaultRegistry, type SlotEntry, SlotRegistry } from './slot-registry.ts'
+export { namespacePath, openTap } from './namespace.ts'
+export { SlotPool } from './slot-pool.ts'
+export { SlotRegistry } from './slot-registry.ts'

@@ -33,7 +33,7 @@ async function adoptVmm(host: QemuHost, folder: string, record: MachineRecord): 
   try {
     const qmp = new Qmp(dialIn(folder, sockets.qmp))
     const vmm = new Vmm({ held, qmp, watch: host.watch, stderr: held.takeDescriptor(2) })
-    await vmm.whileAlive(qmp.negotiate(greetMs))
+    await vmm.explained(qmp.negotiate(greetMs))
     const state = await runState(vmm)
     if (state === 'running' || state === 'paused') return vmm
     await vmm.kill()

@@ -71,10 +71,8 @@ export async function guestRanges(pid: number, inode: number, sizeBytes: number)
 export interface CopyOwnOptions {
   readonly pid: number
   readonly ranges: readonly MappedRange[]
-  /** File that holds what the machine was mapped from, or nothing but zeroes. */
+  /** File that holds what the machine was mapped from. */
   readonly to: number
-  /** `to` is all zeroes: pages of zeroes need not be written. */
-  readonly overZeroes: boolean
   readonly signal?: AbortSignal
 }
 
@@ -82,7 +80,7 @@ export interface CopyOwnOptions {
 export async function copyOwnPages(options: CopyOwnOptions): Promise<number> {
   const memory = openSync(`/proc/${options.pid}/mem`, 'r')
   const pageMap = await open(`/proc/${options.pid}/pagemap`, 'r')
-  const copier = new PageCopier(memory, options.to, options.overZeroes)
+  const copier = new PageCopier(memory, options.to)
   try {
     let own = 0
     for (const range of options.ranges)
@@ -118,15 +116,12 @@ async function* runsOf(pageMap: FileHandle, range: MappedRange): AsyncGenerator<
 class PageCopier {
   readonly #memory: number
   readonly #to: number
-  readonly #overZeroes: boolean
   readonly #buffer = Buffer.allocUnsafe(copyBytes)
-  readonly #zeroPage = Buffer.alloc(pageBytes)
   #sliceStart = performance.now()
 
-  constructor(memory: number, to: number, overZeroes: boolean) {
+  constructor(memory: number, to: number) {
     this.#memory = memory
     this.#to = to
-    this.#overZeroes = overZeroes
   }
 
   async copy({ address, offset, bytes }: PageRun): Promise<void> {
@@ -143,28 +138,8 @@ class PageCopier {
         address + done,
       )
       if (length === 0) throw new MachineError('vmm_gone', 'guest memory could not be read')
-      this.#write(length, offset + done)
+      writeSync(this.#to, this.#buffer, 0, length, offset + done)
       done += length
-    }
-  }
-
-  #write(length: number, offset: number): void {
-    if (!this.#overZeroes) {
-      writeSync(this.#to, this.#buffer, 0, length, offset)
-      return
-    }
-    for (const { from, to } of this.#dataPieces(length))
-      writeSync(this.#to, this.#buffer, from, to - from, offset + from)
-  }
-
-  *#dataPieces(length: number): Generator<{ from: number; to: number }> {
-    let from = -1
-    for (let at = 0; at <= length; at += pageBytes) {
-      const data = at < length && this.#buffer.compare(this.#zeroPage, 0, pageBytes, at, at + pageBytes) !== 0
-      if (data && from < 0) from = at
-      if (data || from < 0) continue
-      yield { from, to: at }
-      from = -1
     }
   }
 }

@@ -17,7 +17,7 @@ export const maxAtOnce = 16
  */
 export async function handOver(vmm: Vmm, files: readonly Descriptor[]): Promise<string[]> {
   if (files.length > maxAtOnce) throw new MachineError('no_capacity', `${files.length} files at once`)
-  await vmm.whileAlive(vmm.qmp.execute('query-status', {}, { descriptors: files.map(({ fd }) => fd) }))
+  await vmm.explained(vmm.qmp.execute('query-status', {}, { descriptors: files.map(({ fd }) => fd) }))
   const numbers = descriptorsByInode(vmm.pid)
   return files.map(({ fd }) => {
     const number = numbers.get(inodeKey(fstatSync(fd)))

@@ -51,7 +51,7 @@ export async function launchVmm(
     vmmVersion: host.version,
   }
   writeRecord(folder, planned)
-  await limitGroup(host.slots.controllers, slot.group, machineCgroup(host, shape))
+  await limitGroup(host.slots.controllers, slot.group, machineCgroup(host, shape, request.incoming))
   signal?.throwIfAborted()
   const started = startVmm(host, request)
   const record: MachineRecord = { ...planned, process: started.held.identity }
@@ -59,7 +59,7 @@ export async function launchVmm(
   const vmm = openVmm(host, folder, started)
   try {
     await joinGroup(slot.groupFolders, started.held.identity.pid)
-    await vmm.whileAlive(vmm.qmp.negotiate())
+    await vmm.explained(vmm.qmp.negotiate())
     signal?.throwIfAborted()
     return { vmm, record }
   } catch (error) {

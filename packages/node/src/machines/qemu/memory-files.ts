@@ -25,7 +25,8 @@ const maxKept = 4
 const maxSealAttempts = 20
 const sealRetryMs = 25
 
-const allSeals = seals.seal | seals.shrink | seals.grow | seals.write
+const sizeSeals = seals.seal | seals.shrink | seals.grow
+const allSeals = sizeSeals | seals.write
 
 interface Kept {
   readonly key: string
@@ -68,11 +69,14 @@ export class MemoryFiles {
   }
 }
 
-/** Memory for a machine that boots: all zeroes. The caller owns it. */
+/**
+ * Memory for a machine that boots: all zeroes, its own alone, and therefore mapped shared: a private mapping would hold
+ * every page twice, in the file and in the copy. Only its size is sealed. The caller owns the descriptor.
+ */
 export function emptyMemory(sizeBytes: number): Descriptor {
   const file = createMemfd('space-memory')
   ftruncateSync(file.fd, sizeBytes)
-  addSeals(file.fd, allSeals)
+  addSeals(file.fd, sizeSeals)
   return file
 }
 
@@ -109,7 +113,8 @@ async function sealPatiently(fd: number): Promise<void> {
   }
 }
 
-/** Whether a descriptor a VMM gave back can only be memory that nobody changes. */
-export function isSealedMemory(file: Descriptor, sizeBytes: number): boolean {
-  return (getSeals(file.fd) & seals.write) !== 0 && fstatSync(file.fd).size === sizeBytes
+/** Whether a descriptor a VMM gave back is still memory of this size, and if `fixed`, such that nobody changes. */
+export function isMemory(file: Descriptor, sizeBytes: number, fixed: boolean): boolean {
+  const wanted = fixed ? allSeals : sizeSeals
+  return (getSeals(file.fd) & wanted) === wanted && fstatSync(file.fd).size === sizeBytes
 }

@@ -21,7 +21,7 @@ export interface Provision {
 /** Gives it everything and leaves `-preconfig`. Answers the number the memory has among the VMM's descriptors. */
 export async function provision(vmm: Vmm, plan: Provision): Promise<{ memoryFd: number }> {
   const command = (name: string, args: Record<string, unknown>): Promise<unknown> =>
-    vmm.whileAlive(vmm.qmp.execute(name, args))
+    vmm.explained(vmm.qmp.execute(name, args))
   await giveMemory(vmm, command, plan)
   await giveDisks(vmm, command, plan)
   if (plan.boot !== undefined) await giveKernel(vmm, command, plan.guestImage, plan.boot.tscKhz)
@@ -34,14 +34,18 @@ export async function provision(vmm: Vmm, plan: Provision): Promise<{ memoryFd: 
 
 type Command = (name: string, args: Record<string, unknown>) => Promise<unknown>
 
-async function giveMemory(vmm: Vmm, command: Command, { memory, memoryBytes }: Provision): Promise<void> {
+async function giveMemory(
+  vmm: Vmm,
+  command: Command,
+  { memory, memoryBytes, boot }: Provision,
+): Promise<void> {
   const [path = ''] = await handOver(vmm, [memory])
   await command('object-add', {
     'qom-type': 'memory-backend-file',
     id: 'memory',
     size: memoryBytes,
     'mem-path': path,
-    share: false,
+    share: boot !== undefined,
     prealloc: false,
     dump: false,
   })

@@ -118,6 +118,7 @@ export class QemuMachine implements Machine {
         throw new MachineError('machine_closed', 'the machine has ended')
       try {
         const { socket } = dialIn(this.folder, sockets.guest)
+        socket.on('error', () => undefined) // Whoever uses it listens too; nobody has to.
         this.#channel = socket
         return socket
       } catch (error) {
@@ -151,7 +152,7 @@ export class QemuMachine implements Machine {
   }
 
   async #command(name: string): Promise<void> {
-    await this.#vmm.whileAlive(this.#vmm.qmp.execute(name))
+    await this.#vmm.explained(this.#vmm.qmp.execute(name))
   }
 
   #dialFailure(cause: unknown): Error {

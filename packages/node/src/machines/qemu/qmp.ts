@@ -9,6 +9,8 @@ import { QmpLines, type QmpMessage } from './qmp-lines.ts'
 
 /** How long a VMM may take for a command unless the caller says otherwise. */
 const commandTimeoutMs = 60_000
+/** Bytes a VMM may send in a second. An honest one sends some kilobytes; more would only keep the node busy. */
+const maxBytesPerSecond = 4 << 20
 /** Commands that may wait for their turn. */
 const maxWaiting = 64
 
@@ -41,6 +43,7 @@ export class Qmp {
   #tail: Promise<unknown> = Promise.resolve()
   #waiting = 0
   #lastId = 0
+  #second = { start: 0, bytes: 0 }
   #over: MachineError | undefined
 
   constructor(channel: Dialled) {
@@ -124,6 +127,7 @@ export class Qmp {
 
   #receive(chunk: Buffer): void {
     try {
+      this.#meter(chunk.length)
       for (const message of this.#lines.push(chunk)) this.#dispatch(message)
     } catch (error) {
       this.#end(
@@ -132,6 +136,14 @@ export class Qmp {
           : new MachineError('vmm_protocol', 'unreadable', { cause: error }),
       )
     }
+  }
+
+  #meter(bytes: number): void {
+    const now = performance.now()
+    if (now - this.#second.start > 1_000) this.#second = { start: now, bytes: 0 }
+    this.#second.bytes += bytes
+    if (this.#second.bytes > maxBytesPerSecond)
+      throw new MachineError('vmm_protocol', 'more QMP bytes than allowed')
   }
 
   #dispatch(message: QmpMessage): void {

@@ -13,17 +13,20 @@ export async function loadDevices(vmm: Vmm, devicesPath: string): Promise<void> 
   const stop = vmm.qmp.onEvent(({ name }) => {
     if (name === 'RESUME') running.resolve()
   })
+  void vmm.qmp.closed.then(() =>
+    running.reject(new MachineError('vmm_gone', 'while the device state was loaded')),
+  )
+  running.promise.catch(() => undefined)
   const timer = setTimeout(
     () => running.reject(new MachineError('vmm_timeout', 'the device state was not loaded')),
     loadTimeoutMs,
   )
   try {
     using devices = openToRead(devicesPath)
-    await vmm.whileAlive(vmm.qmp.execute('getfd', { fdname: 'devices' }, { descriptors: [devices.fd] }))
-    await vmm.whileAlive(vmm.qmp.execute('migrate-incoming', { uri: 'fd:devices' }))
-    await vmm.whileAlive(running.promise)
+    await vmm.explained(vmm.qmp.execute('getfd', { fdname: 'devices' }, { descriptors: [devices.fd] }))
+    await vmm.explained(vmm.qmp.execute('migrate-incoming', { uri: 'fd:devices' }))
+    await vmm.explained(running.promise)
   } catch (cause) {
-    running.promise.catch(() => undefined)
     if (cause instanceof MachineError && cause.code === 'vmm_gone')
       throw new MachineError('snapshot_unusable', cause.message, { cause })
     throw cause
@@ -35,6 +38,6 @@ export async function loadDevices(vmm: Vmm, devicesPath: string): Promise<void> 
 
 /** The run state of a machine, e.g. `running`, `paused`, `shutdown`. */
 export async function runState(vmm: Vmm): Promise<string> {
-  const status = record(await vmm.whileAlive(vmm.qmp.execute('query-status')))['status']
+  const status = record(await vmm.explained(vmm.qmp.execute('query-status')))['status']
   return typeof status === 'string' ? status : 'unknown'
 }

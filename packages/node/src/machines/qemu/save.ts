@@ -1,9 +1,9 @@
 /**
  * Saving a machine whose guest the caller has frozen: memory, devices and disk of one instant.
  *
- *   copy the file memory was mapped from, by extents or reflink     (vCPUs may run)
- *   stop                                                            (QEMU flushes the disk)
- *   device state · own pages · new disk layer
+ *   restored: copy the file memory is mapped from, by extents or reflink      (vCPUs may run)
+ *   stop                                                                      (QEMU flushes the disk)
+ *   device state · pages of its own, or all of a booted machine's · new disk layer
  *   cont, or quit
  *   sync, make read-only
  */
@@ -19,7 +19,7 @@ import { MachineError } from '../machine-error.ts'
 import { freezesOf, layerNode, writableLayer } from './block-nodes.ts'
 import { copyOwnPages, guestRanges } from './guest-memory.ts'
 import { letWrite, takeBack } from './handover.ts'
-import { isSealedMemory } from './memory-files.ts'
+import { isMemory } from './memory-files.ts'
 import { record } from './qmp-lines.ts'
 import type { MemoryRecord } from './record.ts'
 import type { Vmm } from './vmm.ts'
@@ -53,20 +53,20 @@ export async function saveMachine(request: SaveRequest): Promise<Saved> {
   using memoryFile = createFile(memoryPath)
   using devicesFile = createFile(devicesPath)
   using mapped = takeMappedMemory(request)
-  const overZeroes = await copyAhead(request, mapped, memoryFile)
-  const ranges = await guestRanges(vmm.pid, fstatSync(mapped.fd).ino, request.memoryBytes)
+  ftruncateSync(memoryFile.fd, request.memoryBytes)
+  if (!isBooted(request)) await copyAhead(request, mapped, memoryFile)
   const stoppedAt = performance.now()
-  await vmm.whileAlive(vmm.qmp.execute('stop'))
+  await vmm.explained(vmm.qmp.execute('stop'))
   let activeNode = request.activeNode
   try {
     await saveDevices(vmm, devicesFile)
-    await copyOwnPages({ pid: vmm.pid, ranges, to: memoryFile.fd, overZeroes })
+    await copyMemory(request, mapped, memoryFile)
     if (into.afterwards === 'resume') activeNode = await newLayer(request)
   } catch (error) {
     await vmm.qmp.execute('cont').catch(() => undefined)
     throw error
   }
-  if (into.afterwards === 'resume') await vmm.whileAlive(vmm.qmp.execute('cont'))
+  if (into.afterwards === 'resume') await vmm.explained(vmm.qmp.execute('cont'))
   const stoppedMs = performance.now() - stoppedAt
   if (into.afterwards === 'stop') await vmm.quit()
   await finish([memoryPath, devicesPath, disk.writable])
@@ -80,25 +80,37 @@ export async function saveMachine(request: SaveRequest): Promise<Saved> {
   }
 }
 
-/** The sealed file guest memory is mapped from, taken from the VMM, since the file it came from may be gone. */
-function takeMappedMemory({ vmm, memory, memoryBytes }: SaveRequest): Descriptor {
-  const file = vmm.held.takeDescriptor(memory.vmmFd)
-  if (isSealedMemory(file, memoryBytes)) return file
+/** Whether the machine was booted: then the file is its memory; else its memory is the file and the pages it changed. */
+function isBooted({ memory }: SaveRequest): boolean {
+  return memory.source === ''
+}
+
+/** The file guest memory is mapped from, taken from the VMM, since the snapshot it came from may be gone. */
+function takeMappedMemory(request: SaveRequest): Descriptor {
+  const file = request.vmm.held.takeDescriptor(request.memory.vmmFd)
+  if (isMemory(file, request.memoryBytes, !isBooted(request))) return file
   file.close()
   throw new MachineError('vmm_protocol', 'the VMM changed its memory descriptor')
 }
 
-/** Fills the new memory file with what the machine started from; true when that is nothing but zeroes. */
+/** Fills the new memory file with what the machine was restored from, while it still runs. */
 async function copyAhead(
   { memory, memoryBytes }: SaveRequest,
   mapped: Descriptor,
   to: Descriptor,
-): Promise<boolean> {
-  ftruncateSync(to.fd, memoryBytes)
-  if (memory.source === '') return true
-  if (reflinked(memory.source, to)) return false
-  await copyData(mapped.fd, to.fd, memoryBytes)
-  return false
+): Promise<void> {
+  if (!reflinked(memory.source, to)) await copyData(mapped.fd, to.fd, memoryBytes)
+}
+
+/** What only the stopped machine can tell: all its memory, or the pages it changed. */
+async function copyMemory(request: SaveRequest, mapped: Descriptor, to: Descriptor): Promise<void> {
+  const { vmm, memoryBytes } = request
+  if (isBooted(request)) {
+    await copyData(mapped.fd, to.fd, memoryBytes, { sparse: true })
+    return
+  }
+  const ranges = await guestRanges(vmm.pid, fstatSync(mapped.fd).ino, memoryBytes)
+  await copyOwnPages({ pid: vmm.pid, ranges, to: to.fd })
 }
 
 function reflinked(source: string, to: Descriptor): boolean {
@@ -114,7 +126,7 @@ function reflinked(source: string, to: Descriptor): boolean {
 /** All devices without RAM: `xen` in the name of the command is history, it is a general one. */
 async function saveDevices(vmm: Vmm, file: Descriptor): Promise<void> {
   await withFdset(vmm, file, (filename) =>
-    vmm.whileAlive(vmm.qmp.execute('xen-save-devices-state', { filename, live: false })),
+    vmm.explained(vmm.qmp.execute('xen-save-devices-state', { filename, live: false })),
   )
 }
 
@@ -123,15 +135,15 @@ async function newLayer({ vmm, activeNode, into, uid }: SaveRequest): Promise<st
   const name = layerNode(freezesOf(activeNode) + 1)
   using file = letWrite(openToWrite(into.nextWritable), uid)
   await withFdset(vmm, file, (filename) =>
-    vmm.whileAlive(vmm.qmp.execute('blockdev-add', writableLayer(name, filename, null))),
+    vmm.explained(vmm.qmp.execute('blockdev-add', writableLayer(name, filename, null))),
   )
-  await vmm.whileAlive(vmm.qmp.execute('blockdev-snapshot', { node: activeNode, overlay: name }))
+  await vmm.explained(vmm.qmp.execute('blockdev-snapshot', { node: activeNode, overlay: name }))
   return name
 }
 
 /** Gives a running VMM a file for one command, under a name it can open, and takes the name away afterwards. */
 async function withFdset(vmm: Vmm, file: Descriptor, use: (path: string) => Promise<unknown>): Promise<void> {
-  const answer = await vmm.whileAlive(vmm.qmp.execute('add-fd', {}, { descriptors: [file.fd] }))
+  const answer = await vmm.explained(vmm.qmp.execute('add-fd', {}, { descriptors: [file.fd] }))
   const set = Number(record(answer)['fdset-id'])
   try {
     await use(`/dev/fdset/${set}`)

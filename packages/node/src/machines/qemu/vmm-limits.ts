@@ -13,16 +13,18 @@ const ioCpus = 0.5
 const tasks = 128
 
 /**
- * Limits of a machine's control group. Guest memory counts twice: writing a page of a private mapping for the first
- * time also fills the page of the memory file under it, which stays in RAM (a memfd) and is charged to the first
- * machine that touched it, though all machines of the snapshot share it.
+ * Limits of a machine's control group. For a restored machine guest memory counts twice: writing a page of a private
+ * mapping for the first time also fills the page of the memory file under it, which stays in RAM (a memfd) and is
+ * charged to the first machine that touched it, though all machines of the snapshot share it.
  */
 export function machineCgroup(
   host: Pick<QemuHost, 'environment'>,
   { vcpus, memoryMib }: Shape,
+  restored: boolean,
 ): CgroupLimits {
   const translationMib = host.environment.accelerator === 'tcg' ? translationCacheMib : 0
-  return { memoryBytes: (2 * memoryMib + overheadMib + translationMib) * mib, cpus: vcpus + ioCpus, tasks }
+  const guestMib = restored ? 2 * memoryMib : memoryMib
+  return { memoryBytes: (guestMib + overheadMib + translationMib) * mib, cpus: vcpus + ioCpus, tasks }
 }
 
 /** Limits of the VMM process: no file beyond 64 GiB, which no disk of a sandbox reaches. */

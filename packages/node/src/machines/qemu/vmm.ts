@@ -83,16 +83,16 @@ export class Vmm {
     this.held.close()
   }
 
-  /** Fails with `vmm_gone` and the VMM's last words when it ends before `work` is done. */
-  async whileAlive<Result>(work: Promise<Result>): Promise<Result> {
-    const early = Promise.withResolvers<never>()
-    void this.ended.then((end) =>
-      early.reject(new MachineError('vmm_gone', `the VMM ended early: ${lastWords(end)}`)),
-    )
-    return await Promise.race([work, early.promise]).catch(async (error: unknown) => {
-      if (!(error instanceof MachineError) || error.code !== 'vmm_gone') throw error
-      return await early.promise
-    })
+  /** Passes on what a command gave; when the VMM ended under it, the error carries the VMM's last words. */
+  async explained<Result>(work: Promise<Result>): Promise<Result> {
+    try {
+      return await work
+    } catch (error) {
+      if (!(error instanceof MachineError) || error.code !== 'vmm_gone' || this.#state === 'released')
+        throw error
+      const end = await this.ended
+      throw new MachineError('vmm_gone', `the VMM ended early: ${lastWords(end)}`, { cause: error })
+    }
   }
 
   /** Usually the process is ending. One that lives on without its control channel cannot be kept. */
