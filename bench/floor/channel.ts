@@ -9,7 +9,9 @@ import { shakeHands } from './handshake.ts'
 import { type AttachEvent, ackRequest, forgetRequest, readAttachResponse, startRequest } from './messages.ts'
 
 const service = '/space.guest.v1.GuestService'
-const windowBytes = 4 * 1024 * 1024
+const streamWindowBytes = 4 * 1024 * 1024
+const connectionWindowBytes = 16 * 1024 * 1024
+const maxFrameBytes = 256 * 1024
 const maxMessageBytes = 1_048_576
 const ackEveryBytes = 256 * 1024
 const endStream = 2
@@ -29,10 +31,10 @@ export async function openChannel(path: string, timeoutMs: number): Promise<Chan
   const info = await shakeHands(socket, timeoutMs)
   const session = connectHttp2('http://guest.invalid', {
     createConnection: () => socket,
-    settings: { enablePush: false, initialWindowSize: windowBytes },
+    settings: { enablePush: false, initialWindowSize: streamWindowBytes, maxFrameSize: maxFrameBytes },
   })
   session.on('error', () => socket.destroy())
-  session.setLocalWindowSize?.(windowBytes)
+  session.once('connect', () => session.setLocalWindowSize(connectionWindowBytes))
   let count = 0
   return {
     info,

@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -27,6 +28,9 @@ const (
 )
 
 func main() {
+	if filepath.Base(os.Args[0]) == "modprobe" {
+		os.Exit(modprobe(os.Args[1:]))
+	}
 	if os.Getpid() != 1 {
 		console.Printf("%s: this is process 1 of a microVM and does nothing elsewhere", build)
 		os.Exit(2)
@@ -65,6 +69,7 @@ func run() error {
 		console.Printf("the workload's process 1 has ended")
 		s.OnInitEnd()
 	}()
+	prefix := link.BootPrefix
 	for {
 		port, err := boot.OpenChannel(poller)
 		if err != nil {
@@ -72,9 +77,10 @@ func run() error {
 		}
 		watchdog.Stop()
 		console.Debugf("channel is open")
-		s.Link = link.New(port, s.Hello)
+		s.Link = link.New(port, prefix, s.Hello)
 		err = s.Link.Serve(s.Serve)
 		console.Printf("channel: %v", err)
+		prefix = s.Link.Prefix()
 		_ = port.Close()
 	}
 }

@@ -15,11 +15,13 @@ import (
 
 // Where the agent mounts things in its own namespace, which the workload does not see.
 const (
-	driveMount   = "/drive"
-	modulesMount = "/lib/modules"
+	driveMount = "/drive"
 	runMount     = "/workload-run"
 	agentFiles   = 1 << 16
 )
+
+// ModulesMount is where the agent has the drive with the kernel's modules.
+const ModulesMount = "/lib/modules"
 
 // initialHostname is the workload's until the node gives one with Wake.
 const initialHostname = "space"
@@ -82,12 +84,21 @@ func mountModules() string {
 		return ""
 	}
 	for _, kind := range []string{"squashfs", "ext4"} {
-		if err = mountAt(drive, modulesMount, kind, unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, ""); err == nil {
-			return modulesMount
+		if err = mountAt(drive, ModulesMount, kind, unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, ""); err == nil {
+			answerModprobe()
+			return ModulesMount
 		}
 	}
 	console.Printf("modules: %v", err)
 	return ""
+}
+
+// answerModprobe puts the agent's binary where the kernel looks for modprobe.
+func answerModprobe() {
+	_ = os.MkdirAll("/sbin", 0o755)
+	if err := os.Symlink("/init", "/sbin/modprobe"); err != nil && !os.IsExist(err) {
+		console.Printf("modprobe: %v", err)
+	}
 }
 
 func mountKernelFilesystems() error {

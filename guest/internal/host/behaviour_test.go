@@ -284,3 +284,12 @@ while True: l.append(bytearray(1 << 20))'`
 		}
 	}
 }
+
+func TestTrialTheKernelFindsItsModules(t *testing.T) {
+	s := trial(t)
+	c := command("sh", "-c", `python3 -c 'import os; os.open("/dev/net/tun", os.O_RDWR)' && python3 -c 'import os; os.open("/dev/fuse", os.O_RDWR)' && cut -d" " -f1 /proc/modules | grep -E '^(tun|fuse)$' | sort | tr '\n' ' '`)
+	c.User = "root"
+	if r := run(t, s, c); string(r.Stdout) != "fuse tun " {
+		t.Errorf("%q %q", r.Stdout, r.Stderr)
+	}
+}

@@ -58,11 +58,11 @@ type Link struct {
 	writing sync.Mutex
 }
 
-// New prepares a link; info gives what an ECHO carries.
-func New(port Port, info func() []byte) *Link {
+// New prepares a link whose first frames have the prefix; info gives what an ECHO carries.
+func New(port Port, prefix Prefix, info func() []byte) *Link {
 	return &Link{
 		port: port, info: info, buffer: make([]byte, readBufferBytes),
-		scanner: scanner{prefix: BootPrefix}, pendingPrefix: make(chan Prefix, 1),
+		scanner: scanner{prefix: prefix}, pendingPrefix: make(chan Prefix, 1),
 	}
 }
 
@@ -73,6 +73,12 @@ func (l *Link) SetPrefix(p Prefix) {
 	default:
 	}
 	l.pendingPrefix <- p
+}
+
+// Prefix is the one the next frame must have. It is asked when Serve has returned.
+func (l *Link) Prefix() Prefix {
+	l.takePrefix()
+	return l.scanner.prefix
 }
 
 // Serve agrees on one session after the other and hands each to serve, until the port fails for good.

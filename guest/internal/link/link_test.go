@@ -149,7 +149,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { listen.Close() })
 	w := &world{port: &port{arrived: make(chan struct{}, 1)}, listen: listen}
 	g := &guest{}
-	g.link = link.New(w.port, func() []byte { return []byte{8, 1} })
+	g.link = link.New(w.port, link.BootPrefix, func() []byte { return []byte{8, 1} })
 	_, handler := guestv1connect.NewGuestServiceHandler(g)
 	go func() {
 		_ = g.link.Serve(func(c net.Conn) {

@@ -16,7 +16,7 @@ import { memoryClient } from './memory-link.ts'
 export interface HostMachines {
   readonly driver: MachineDriver
   readonly guestImage: GuestImage
-  readonly templates: Pick<TemplateStore, 'list' | 'resolve'>
+  readonly templates: Pick<TemplateStore, 'list' | 'resolve' | 'remove'>
 }
 
 export interface Composition {

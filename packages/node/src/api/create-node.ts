@@ -11,6 +11,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { Authorizer } from '../dataplane/authorizer.ts'
 import { dataPlane } from '../dataplane/data-plane.ts'
+import { prune } from '../images/prune.ts'
 import type { TemplateStore } from '../images/template-store.ts'
 import { journalLimits } from '../journal/index.ts'
 import type { GuestImage, MachineDriver, Shape } from '../machines/machine.ts'
@@ -43,7 +44,7 @@ export interface NodeOptions {
   readonly home: string
   readonly driver: MachineDriver
   readonly guestImage: GuestImage
-  readonly templates: Pick<TemplateStore, 'list' | 'resolve'>
+  readonly templates: Pick<TemplateStore, 'list' | 'resolve' | 'remove'>
   readonly controlApi: Client<typeof ControlService>
   readonly log: Logger
   readonly dataPlaneUrl: string
@@ -125,6 +126,7 @@ export function createNode(options: NodeOptions): SpaceNode {
   const plane = dataPlane({ authorizer, controlApi, sandboxes, processes, repeatedRequests, nowMs, log })
   let ready = false
   let sweep: NodeJS.Timeout | undefined
+  let sweeping: Promise<void> = Promise.resolve()
   let stopping: Promise<void> | undefined
 
   const stop = async (endMachines: boolean): Promise<void> => {
@@ -133,8 +135,10 @@ export function createNode(options: NodeOptions): SpaceNode {
     await plane.close()
     await bases.stop()
     if (endMachines) await sandboxes.shutdown()
-    await processes.release()
+    // First, so that a delete under way ends its processes itself, and no exit is recorded behind this.
     await sandboxes.release()
+    await processes.release()
+    await sweeping
     await reporter.close()
     await driver.stop()
     database.close()
@@ -143,6 +147,23 @@ export function createNode(options: NodeOptions): SpaceNode {
   const sweepNow = async (): Promise<void> => {
     await processes.sweep()
     repeatedRequests.expire(nowMs() - limits.idempotency_seconds * 1000)
+  }
+
+  /** What cannot be removed costs room, not the start. */
+  const pruneNow = async (): Promise<void> => {
+    try {
+      const left = await prune({
+        home: options.home,
+        templates,
+        guestImage,
+        sandboxes: sandboxes.all().flatMap(({ record }) => record ?? []),
+        nowMs: nowMs(),
+        onRemoved: (kind, what) => log.info({ op: 'prune', outcome: 'removed', kind, name: what }),
+      })
+      if (left !== undefined) await bases.prune(left)
+    } catch (error) {
+      log.warn({ op: 'prune', outcome: 'failed', err: error }, 'what nothing uses could not be removed')
+    }
   }
 
   return {
@@ -165,10 +186,11 @@ export function createNode(options: NodeOptions): SpaceNode {
       const releases = await templates.list()
       await bases.clear(releases)
       await sandboxes.start()
+      await pruneNow()
       ready = true
       reporter.start()
       sweep = setInterval(() => {
-        sweepNow().catch((error: unknown) => log.error({ err: error }, 'a sweep failed'))
+        sweeping = sweepNow().catch((error: unknown) => log.error({ err: error }, 'a sweep failed'))
       }, sweepEveryMs)
       sweep.unref()
       if (settings.readyMachines > 0) {

@@ -14,6 +14,7 @@ import type { Template, TemplateStore } from '../images/template-store.ts'
 import type { Environment } from '../machines/machine.ts'
 import type { Processes } from '../processes/processes.ts'
 import { baseTemplate } from '../sandboxes/base-template.ts'
+import { nodeStopping } from '../sandboxes/failures.ts'
 import type { Sandboxes } from '../sandboxes/sandboxes.ts'
 import type { Bases } from '../snapshots/bases.ts'
 import type { ProcessCommand } from '../store/process-rows.ts'
@@ -163,6 +164,7 @@ export function mustTakeCommands(sandboxes: Sandboxes, sandboxId: string): void 
   const kind = sandboxes.get(sandboxId)?.phase.kind
   if (kind === undefined || kind === 'deleting')
     throw new PublicError('not_found', 'There is no such sandbox.')
+  if (kind === 'released') throw nodeStopping()
   if (kind === 'failed') {
     throw new PublicError('failed_precondition', 'The sandbox has failed: it runs no more commands.', {
       details: { reason: 'sandbox_failed' },

@@ -19,6 +19,7 @@ import type { ProcessRowState } from '../store/process-rows.ts'
 const sandboxStates: Readonly<Record<SandboxPhase['kind'], ObservedSandbox_State>> = {
   creating: ObservedSandbox_State.CREATING,
   running: ObservedSandbox_State.RUNNING,
+  released: ObservedSandbox_State.RUNNING,
   failed: ObservedSandbox_State.FAILED,
   // Until nothing is left it is as it was for whoever asks; the answer of Delete says when it is gone.
   deleting: ObservedSandbox_State.RUNNING,

@@ -19,7 +19,7 @@ import { type ImagePaths, imagePaths, type SpaceHome } from './paths.ts'
 import { publishFolder, publishJson, readJson } from './publish.ts'
 
 /** What an image was made from: as long as these stay, the image stays. */
-interface CurrentImage {
+export interface CurrentImage {
   readonly digest: string
   readonly agent: string
   readonly kernel: string
@@ -109,7 +109,8 @@ async function readImage(folder: string): Promise<GuestImage | undefined> {
   return image
 }
 
-function parseCurrent(value: unknown): CurrentImage | undefined {
+/** The content of `images/current.json`; undefined when it is none. */
+export function parseCurrent(value: unknown): CurrentImage | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   const { digest, agent, kernel } = value as Record<string, unknown>
   if (typeof digest !== 'string' || typeof agent !== 'string' || typeof kernel !== 'string') return undefined

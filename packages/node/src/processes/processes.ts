@@ -103,7 +103,8 @@ export class Processes {
     }
     if (this.#rows.countUnended(process.sandboxId) >= maxUnendedPerSandbox) throw tooManyProcesses()
     this.#rows.insert(process)
-    return this.#changed(process.processId)
+    this.#notify(process.processId)
+    return this.get(process.sandboxId, process.processId)
   }
 
   /** Throws `not_found` when the sandbox has no such process. */
@@ -158,7 +159,8 @@ export class Processes {
     if (row.exit !== undefined) return this.#view(row)
     if (row.state === 'created') {
       if (signal !== sigkill) throw notStarted()
-      return this.#endRow(row, exitWithoutAgent('cancelled', this.#options.nowMs()))
+      this.#endRow(row, exitWithoutAgent('cancelled', this.#options.nowMs()))
+      return this.get(sandboxId, processId)
     }
     const run = await this.#liveRun(row)
     await this.#deliver(run, signal, scope)
@@ -187,14 +189,22 @@ export class Processes {
     await this.#endAll(sandboxId, 'lost')
   }
 
-  /** The sandbox goes: readers get the end, then rows and journals are nothing any more. */
+  /**
+   * The sandbox goes: readers get the end, then rows and journals are nothing any more. A process that cannot be ended
+   * in order, whatever its state, is let go of: its journal goes with the sandbox.
+   */
   async drop(sandboxId: string): Promise<void> {
-    await Promise.race([this.#endAll(sandboxId, 'sandbox_deleted'), delay(deletePatienceMs)])
+    const log = this.#options.log.child({ op: 'delete', sandbox: sandboxId })
+    const ended = this.#endAll(sandboxId, 'sandbox_deleted').catch((error: unknown) =>
+      log.warn({ err: error }, 'a process was not ended in order'),
+    )
+    await Promise.race([ended, delay(deletePatienceMs)])
     for (const opening of this.#live.ofSandbox(sandboxId)) {
       const run = await opening.catch(() => undefined)
       if (run === undefined) continue
       run.writer.journal.close()
       this.#live.remove(run.row.processId)
+      run.abandon().catch((error: unknown) => log.warn({ err: error }, 'a journal was not closed in order'))
     }
     this.#rows.deleteSandbox(sandboxId)
   }
@@ -240,11 +250,22 @@ export class Processes {
     return this.#live.open(row.processId, row.sandboxId, async () => {
       const journal = await open(this.#options.journalFolder(row.sandboxId, row.processId))
       const run = this.#newRun(row, journal, guest.defaults)
-      void run.follow(guest.session).then(() => {
-        if (run.ended) this.#live.remove(row.processId)
-      })
+      this.#follow(run, guest.session)
       return run
     })
+  }
+
+  #follow(run: ProcessRun, session: GuestSession): void {
+    const { sandboxId, processId } = run.row
+    run
+      .follow(session)
+      .then(() => {
+        if (run.ended) this.#live.remove(processId)
+      })
+      .catch((error: unknown) => {
+        const ids = { sandbox: sandboxId, process: processId }
+        this.#options.log.error({ ...ids, err: error }, 'the end of a process could not be recorded')
+      })
   }
 
   #newRun(row: ProcessRow, journal: Journal, defaults: StartDefaults): ProcessRun {
@@ -262,7 +283,7 @@ export class Processes {
       nowMs: this.#options.nowMs,
       onStarted: (pid, startedAtMs) => {
         this.#rows.started(row.processId, pid, startedAtMs)
-        this.#changed(row.processId)
+        this.#notify(row.processId)
       },
       onExit: (exit) => {
         this.#sync.remove(writer)
@@ -325,17 +346,15 @@ export class Processes {
       this.#endRow(row, exitWithoutAgent(reason, this.#options.nowMs()))
   }
 
-  #endRow(row: ProcessRow, exit: ProcessExit, output = { firstOffset: 0, nextOffset: 0 }): ProcessView {
+  #endRow(row: ProcessRow, exit: ProcessExit, output = { firstOffset: 0, nextOffset: 0 }): void {
     this.#rows.ended(row.processId, exit, output)
-    return this.#changed(row.processId)
+    this.#notify(row.processId)
   }
 
-  #changed(processId: string): ProcessView {
+  /** Tells of a row that changed, unless it went with its sandbox. */
+  #notify(processId: string): void {
     const row = this.#rows.get(processId)
-    if (row === undefined) throw noSuchProcess()
-    const view = this.#view(row)
-    this.#options.onChange(view)
-    return view
+    if (row !== undefined) this.#options.onChange(this.#view(row))
   }
 
   #row(sandboxId: string, processId: string): ProcessRow {

@@ -88,7 +88,7 @@ export class ProcessRun {
     return this.#following ?? Promise.resolve()
   }
 
-  /** Whether its exit is recorded or being so. */
+  /** Whether nothing more will be recorded of it than is being so: its exit, or nothing since it was let go. */
   get ended(): boolean {
     return this.#finishing !== undefined
   }
@@ -109,7 +109,14 @@ export class ProcessRun {
   async release(): Promise<void> {
     this.#stop.abort()
     await this.#following
+    // Whoever comes first, this or an end, is the last that touches row and journal.
+    this.#finishing ??= this.writer.close()
     await this.#finishing
+  }
+
+  /** Gives up on a disk that does not take what waits: an `end` that waits for it rejects. */
+  async abandon(): Promise<void> {
+    this.#stop.abort()
     await this.writer.close()
   }
 
@@ -239,11 +246,14 @@ export class ProcessRun {
   async #finishNow(exit: ProcessExit): Promise<void> {
     this.stdin.ended()
     this.#startedOrOver.wake()
-    await this.writer.flush()
-    this.#options.onExit(exit)
-    this.writer.event({ event: 'process_exited', data: exitedEvent(exit) })
-    await this.writer.flush()
-    await this.writer.close()
+    try {
+      await this.writer.flush()
+      this.#options.onExit(exit)
+      this.writer.event({ event: 'process_exited', data: exitedEvent(exit) })
+      await this.writer.flush()
+    } finally {
+      await this.writer.close()
+    }
   }
 
   async #forget(session: GuestSession): Promise<void> {

@@ -60,3 +60,8 @@ export function templateMissing(digest: string): PublicError {
   const message = `The template ${digest} is not on this node: build it, or name another.`
   return new PublicError('failed_precondition', message, { details: { reason: 'template_missing' } })
 }
+
+/** The node begins nothing any more; the next one will. */
+export function nodeStopping(): PublicError {
+  return new PublicError('service_unavailable', 'The node is stopping: try again.')
+}

@@ -7,6 +7,8 @@ import { type CommandDefaults, type SandboxFailure, type SandboxRecord, writeRec
 export type SandboxPhase =
   | { readonly kind: 'creating'; readonly done: Promise<void>; readonly abort: AbortController }
   | { readonly kind: 'running'; readonly machine: Machine; readonly session: GuestSession }
+  /** It runs on without this node, which stops: nothing is recorded of it any more. */
+  | { readonly kind: 'released' }
   | { readonly kind: 'failed'; readonly failure: SandboxFailure }
   | { readonly kind: 'deleting'; readonly done: Promise<void> }
 

@@ -2,7 +2,7 @@
  * The sandboxes of this node.
  *
  *   create ─▶ creating ─▶ running ─▶ failed (its machine ended)     any ─▶ deleting ─▶ gone
- *                 └─▶ failed
+ *                 └─▶ failed       └─▶ released (the node stops, the machine runs on)
  *
  * Calls are level-triggered: "make it so" may be repeated, and joins what is under way. Machines outlive this object:
  * `start` adopts them, `release` lets go of them.
@@ -16,7 +16,7 @@ import type { GuestImage, Machine, MachineDriver, MachineExit } from '../machine
 import type { Processes } from '../processes/processes.ts'
 import type { Bases } from '../snapshots/bases.ts'
 import { baseTemplate } from './base-template.ts'
-import { failureOfCreate, failureOfExit, machineGone } from './failures.ts'
+import { failureOfCreate, failureOfExit, machineGone, nodeStopping } from './failures.ts'
 import { Gate } from './gate.ts'
 import { clockIntervalMs, setClock } from './guest.ts'
 import { type MadeMachine, machineSpec, openSession } from './machine.ts'
@@ -52,6 +52,8 @@ export class Sandboxes {
   readonly #creates: Gate
   /** Sandboxes whose machine ended and whose end is being recorded. */
   readonly #failing = new Set<Promise<void>>()
+  /** Aborted by `release`: from then on nothing is begun and nothing recorded. */
+  readonly #stop = new AbortController()
   #clock: NodeJS.Timeout | undefined
 
   constructor(options: SandboxesOptions) {
@@ -92,6 +94,7 @@ export class Sandboxes {
 
   /** Makes it exist and run; resolves when it answers or has failed. The same id joins or finds what is there. */
   async create(wanted: NewSandbox): Promise<Sandbox> {
+    this.#stop.signal.throwIfAborted()
     const known = this.#byId.get(wanted.sandboxId)
     if (known !== undefined) return await this.#settled(known)
     const waiting = this.all().filter((sandbox) => sandbox.phase.kind === 'creating').length
@@ -129,6 +132,7 @@ export class Sandboxes {
       sandbox.phase.abort.abort(new PublicError('conflict', 'The sandbox was deleted while it was made.'))
       await sandbox.phase.done
     }
+    this.#stop.signal.throwIfAborted()
     if (sandbox.phase.kind === 'deleting') return await sandbox.phase.done
     const machine = sandbox.phase.kind === 'running' ? sandbox.phase.machine : undefined
     const done = this.#remove(sandbox, machine)
@@ -151,21 +155,14 @@ export class Sandboxes {
     }
   }
 
-  /** Lets go of every machine; what is being made is given up and cleared. */
+  /**
+   * Lets go of every machine; what is being made is given up and cleared, what is being deleted is finished. How a
+   * machine ends afterwards is for the next start to find.
+   */
   async release(): Promise<void> {
     clearInterval(this.#clock)
-    await Promise.all(
-      this.all().map(async ({ phase }) => {
-        if (phase.kind === 'creating') {
-          phase.abort.abort(new PublicError('service_unavailable', 'The node is stopping.'))
-          await phase.done
-        }
-        if (phase.kind === 'deleting') await phase.done.catch(() => undefined)
-        if (phase.kind !== 'running') return
-        await phase.session.close()
-        await phase.machine.release()
-      }),
-    )
+    this.#stop.abort(nodeStopping())
+    await Promise.all(this.all().map((sandbox) => this.#letGo(sandbox)))
     await Promise.allSettled(this.#failing)
   }
 
@@ -184,6 +181,20 @@ export class Sandboxes {
         await machine.close()
       }),
     )
+  }
+
+  async #letGo(sandbox: Sandbox): Promise<void> {
+    const { phase } = sandbox
+    if (phase.kind === 'creating') {
+      phase.abort.abort(nodeStopping())
+      await phase.done
+    } else if (phase.kind === 'deleting') {
+      await phase.done.catch(() => undefined)
+    } else if (phase.kind === 'running') {
+      sandbox.phase = { kind: 'released' }
+      await phase.session.close()
+      await phase.machine.release()
+    }
   }
 
   async #settled(sandbox: Sandbox): Promise<Sandbox> {

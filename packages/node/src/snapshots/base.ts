@@ -94,6 +94,17 @@ export async function findBase(
   return { kind: 'usable', base: { folder, snapshot, disk: join(folder, baseFiles.disk), linkSecret } }
 }
 
+/** Bases made for another guest image: nothing can restore them any more. */
+export async function listForeignBases(templateFolder: string, guestImageDigest: string): Promise<Shape[]> {
+  const folder = basesFolder(templateFolder)
+  const foreign: Shape[] = []
+  for (const shape of await listBases(templateFolder)) {
+    const manifest = parseManifest(await readJson(join(folder, shapeName(shape), baseFiles.manifest)))
+    if (manifest !== undefined && manifest.identity.guestImageDigest !== guestImageDigest) foreign.push(shape)
+  }
+  return foreign
+}
+
 function parseManifest(value: unknown): BaseManifest | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   const manifest = value as Partial<BaseManifest>

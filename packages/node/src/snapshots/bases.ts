@@ -8,6 +8,7 @@ import {
   basesFolder,
   findBase,
   listBases,
+  listForeignBases,
   listLeftovers,
   removeBase,
   shapeName,
@@ -88,6 +89,15 @@ export class Bases {
     }
   }
 
+  /** Removes what was made for another guest image. Sandboxes made from it have its layer under a name of their own. */
+  async prune(templates: readonly Pick<BaseTemplate, 'folder' | 'digest'>[]): Promise<void> {
+    const { guestImage } = this.#options
+    for (const { folder, digest } of templates) {
+      const shapes = await listForeignBases(folder, guestImage.digest)
+      for (const shape of shapes) await this.#remove({ folder, digest }, shape, 'pruned')
+    }
+  }
+
   /** Gives up what is being made and resolves when nothing of it is left. */
   async stop(): Promise<void> {
     this.#stop.abort()
@@ -107,14 +117,15 @@ export class Bases {
 
   async #evict(template: BaseTemplate): Promise<void> {
     const shapes = await listBases(template.folder)
-    for (const shape of shapes.slice(maxBasesPerTemplate)) {
-      await removeBase(join(basesFolder(template.folder), shapeName(shape)))
-      this.#options.log.info({
-        op: 'base',
-        outcome: 'evicted',
-        template: template.digest,
-        shape: shapeName(shape),
-      })
-    }
+    for (const shape of shapes.slice(maxBasesPerTemplate)) await this.#remove(template, shape, 'evicted')
+  }
+
+  async #remove(
+    { folder, digest }: Pick<BaseTemplate, 'folder' | 'digest'>,
+    shape: Shape,
+    outcome: 'evicted' | 'pruned',
+  ): Promise<void> {
+    await removeBase(join(basesFolder(folder), shapeName(shape)))
+    this.#options.log.info({ op: 'base', outcome, template: digest, shape: shapeName(shape) })
   }
 }
