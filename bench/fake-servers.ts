@@ -43,7 +43,7 @@ const servers = await compose(
   {
     driver: fakeDriver(host),
     guestImage: { vmlinux: '', initramfs: '', modulesDrive: '', kernelRelease: 'fake', digest: 'fake' },
-    templates: { list: async () => [template], resolve: async () => template },
+    templates: { list: async () => [template], resolve: async () => template, remove: async () => undefined },
   },
   serverLog.log,
 )

@@ -51,8 +51,23 @@ export const figures: readonly Figure[] = [
   { id: 'agent-resident', of: 'value', at: 'p50', limit: { atMost: 10 } },
 ]
 
+/**
+ * What the floors were on a quiet 2-core host without KVM when the figures were set. A floor far above its trial says
+ * that the host is busy, or that the guest or its agent has become slow, which no ratio to it would show.
+ */
+export const trials: Readonly<Record<string, number>> = {
+  'vmm-start': 160,
+  claim: 280,
+  exec: 10,
+  answer: 1.4,
+  stream: 35,
+  commit: 2_600,
+}
+
 /** How a row stands: its ratio where it has a floor, and whether it holds its figure. */
 export interface Standing {
+  /** For a floor: what it was in the trial; the ratio is then to that. */
+  readonly trial?: number
   readonly figure?: Figure
   readonly floor?: number
   readonly ratio?: number
@@ -62,7 +77,7 @@ export interface Standing {
 /** Judges a row by its figure and the floors of the same run; a row whose floor is missing is not judged. */
 export function judge(id: string, summary: Summary, floors: ReadonlyMap<string, Summary>): Standing {
   const figure = figures.find((each) => each.id === id)
-  if (!figure) return {}
+  if (!figure) return beside(trials[id], summary)
   const measured = summary[figure.at]
   const base = figure.floor && floors.get(figure.floor.of)?.p50
   const floor = base === undefined ? undefined : base * (figure.floor?.scale?.() ?? 1)
@@ -74,6 +89,10 @@ export function judge(id: string, summary: Summary, floors: ReadonlyMap<string, 
     ...(ratio !== undefined && { ratio }),
     ...(judged !== undefined && { holds: within(judged, figure.limit) }),
   }
+}
+
+function beside(trial: number | undefined, summary: Summary): Standing {
+  return trial === undefined ? {} : { trial, ratio: summary.p50 / trial }
 }
 
 function within(value: number, limit: Figure['limit']): boolean {

@@ -43,7 +43,7 @@ export function markdownTable(rows: readonly Result[]): string {
 }
 
 function cellsOf({ title, unit, summary, standing }: Result): string[] {
-  const { figure, floor, ratio, holds } = standing
+  const { figure, floor, ratio, holds, trial } = standing
   return [
     title,
     String(summary.n),
@@ -53,7 +53,7 @@ function cellsOf({ title, unit, summary, standing }: Result): string[] {
     unit,
     floor === undefined ? '' : rounded(floor),
     ratio === undefined ? '' : `${ratio.toFixed(2)} ×`,
-    figure ? figureText(figure, unit) : '',
+    figure ? figureText(figure, unit) : trial === undefined ? '' : `trial ${trial} ${unit}`,
     holds === undefined ? '' : holds ? 'ok' : 'MISS',
   ]
 }

@@ -26,7 +26,7 @@ const checks: Check[] = [
 if (goIsHere()) {
   checks.push({
     title: 'go format',
-    argv: ['sh', '-c', 'test -z "$(gofmt -l . | tee /dev/stderr)"'],
+    argv: ['sh', '-c', 'unformatted=$(gofmt -l .); echo "$unformatted"; test -z "$unformatted"'],
     cwd: 'guest',
   })
   checks.push({ title: 'go vet', argv: ['go', 'vet', './...'], cwd: 'guest' })

@@ -16,8 +16,8 @@ import (
 // Where the agent mounts things in its own namespace, which the workload does not see.
 const (
 	driveMount = "/drive"
-	runMount     = "/workload-run"
-	agentFiles   = 1 << 16
+	runMount   = "/workload-run"
+	agentFiles = 1 << 16
 )
 
 // ModulesMount is where the agent has the drive with the kernel's modules.

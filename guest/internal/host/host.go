@@ -132,8 +132,9 @@ func (c *bufferedConn) Read(p []byte) (int, error) { return c.reader.Read(p) }
 func client(conn net.Conn) guestv1connect.GuestServiceClient {
 	used := false
 	transport := &http2.Transport{
-		AllowHTTP:        true,
-		MaxReadFrameSize: 256 << 10,
+		AllowHTTP:                  true,
+		MaxReadFrameSize:           256 << 10,
+		StrictMaxConcurrentStreams: true,
 		DialTLSContext: func(context.Context, string, string, *tls.Config) (net.Conn, error) {
 			if used {
 				return nil, errors.New("the session has ended")

@@ -2,6 +2,9 @@ package process
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"space/guest/internal/console"
 	"sync"
 	"time"
 
@@ -13,8 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startTimeout bounds the time from the fork to the execve: a program on a hung filesystem is ended and refused.
-const startTimeout = 10 * time.Second
+const (
+	// startTimeout bounds the time from the fork to the execve: a program on a hung filesystem is ended and refused.
+	startTimeout = 30 * time.Second
+	// maxStartsAtOnce is how many children may be between the two; further starts wait for their turn.
+	maxStartsAtOnce = 32
+)
 
 // ErrFrozen refuses a start while the workload is frozen.
 var ErrFrozen = errors.New("the workload is frozen")
@@ -64,7 +71,9 @@ func (t *Table) Start(r *guestv1.Start) (*Process, error) {
 	env := t.env
 	t.mu.Unlock()
 
+	t.turns <- struct{}{}
 	p.failure = t.start(p, r, env)
+	<-t.turns
 	close(p.started)
 	t.endStart()
 	if p.failure != nil {
@@ -190,6 +199,14 @@ func (t *Table) await(child fork.Child) (fork.Report, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	watch.Close()
+	if !a.complete {
+		st, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stack", child.Pid))
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child.Pid))
+		sc, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", child.Pid))
+		b := make([]byte, 64)
+		n, err := unix.Read(child.Status, b)
+		console.Printf("TIMEOUT pid %d report %+v read %d %v armed %v\n%s\n%s\n%s", child.Pid, a.report, n, err, watch, stat, st, sc)
+	}
 	complete := a.complete
 	a.complete = true
 	return a.report, complete

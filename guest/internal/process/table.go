@@ -24,6 +24,7 @@ type Table struct {
 	poller   *poll.Poller
 	pool     *workload.Pool
 	nullFD   int
+	turns    chan struct{}
 
 	mu        sync.Mutex
 	processes map[string]*Process
@@ -40,7 +41,10 @@ func NewTable(w *workload.Workload, poller *poll.Poller) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Table{workload: w, poller: poller, pool: w.Pool, nullFD: null, processes: map[string]*Process{}}, nil
+	return &Table{
+		workload: w, poller: poller, pool: w.Pool, nullFD: null, turns: make(chan struct{}, maxStartsAtOnce),
+		processes: map[string]*Process{},
+	}, nil
 }
 
 // Find returns a process that was started.

@@ -64,6 +64,7 @@ export async function spaceRig(): Promise<SpaceRig> {
       list: async () => [template],
       resolve: async (name: string) =>
         [...template.tags, 'base', template.digest].includes(name) ? template : undefined,
+      remove: async () => undefined,
     }
     const guestImage = {
       vmlinux: '',

@@ -190,7 +190,9 @@ export function createNode(options: NodeOptions): SpaceNode {
       ready = true
       reporter.start()
       sweep = setInterval(() => {
-        sweeping = sweepNow().catch((error: unknown) => log.error({ err: error }, 'a sweep failed'))
+        sweeping = sweeping
+          .then(sweepNow)
+          .catch((error: unknown) => log.error({ err: error }, 'a sweep failed'))
       }, sweepEveryMs)
       sweep.unref()
       if (settings.readyMachines > 0) {

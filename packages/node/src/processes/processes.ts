@@ -263,6 +263,9 @@ export class Processes {
         if (run.ended) this.#live.remove(processId)
       })
       .catch((error: unknown) => {
+        // The agent still has the exit: the next start of the node takes it up. Until then nobody waits for it here.
+        run.writer.journal.close()
+        this.#live.remove(processId)
         const ids = { sandbox: sandboxId, process: processId }
         this.#options.log.error({ ...ids, err: error }, 'the end of a process could not be recorded')
       })

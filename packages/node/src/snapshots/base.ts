@@ -4,7 +4,7 @@
  *
  *   templates/<hex>/bases/<vcpus>x<memory MiB>/memory · devices · disk.qcow2 · manifest.json
  */
-import { readdir, rename, rm, stat, utimes } from 'node:fs/promises'
+import { lstat, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { publishJson, readJson } from '../images/publish.ts'
 import type { MachineSnapshot, Shape, SnapshotIdentity } from '../machines/machine.ts'
@@ -98,6 +98,8 @@ export async function findBase(
 export async function listForeignBases(templateFolder: string, guestImageDigest: string): Promise<Shape[]> {
   const folder = basesFolder(templateFolder)
   const foreign: Shape[] = []
+  // A folder that is a link belongs to another home too.
+  if ((await lstat(folder).catch(() => undefined))?.isDirectory() !== true) return foreign
   for (const shape of await listBases(templateFolder)) {
     const manifest = parseManifest(await readJson(join(folder, shapeName(shape), baseFiles.manifest)))
     if (manifest !== undefined && manifest.identity.guestImageDigest !== guestImageDigest) foreign.push(shape)
