@@ -91,6 +91,12 @@ func run(p *Program, status uintptr) {
 			syscall.RawSyscall(unix.SYS_CLOSE, status, 0, 0)
 		case kindReap:
 			reap()
+		case kindCloseOthers:
+			if status != 3 {
+				syscall.RawSyscall(unix.SYS_DUP3, status, 3, unix.O_CLOEXEC)
+				status = 3
+			}
+			syscall.RawSyscall(unix.SYS_CLOSE_RANGE, 4, uintptr(^uint32(0)), 0)
 		}
 	}
 	syscall.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)

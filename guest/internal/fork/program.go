@@ -20,6 +20,7 @@ const (
 	kindExec
 	kindReady
 	kindReap
+	kindCloseOthers
 )
 
 // Tag names a step in a failure; the caller chooses the values.
@@ -72,6 +73,12 @@ func (p *Program) Ready() { p.steps = append(p.steps, step{kind: kindReady, uses
 
 // Reap appends the endless life of a process 1: it collects whatever ends.
 func (p *Program) Reap() { p.steps = append(p.steps, step{kind: kindReap, usesSaved: -1}) }
+
+// CloseOthers appends the closing of every descriptor but 0, 1 and 2, so that a child whose execve hangs holds no end of
+// another one's pipes.
+func (p *Program) CloseOthers() {
+	p.steps = append(p.steps, step{kind: kindCloseOthers, usesSaved: -1})
+}
 
 // Exec appends the execve of the first candidate that can be executed, as execvp would choose it.
 func (p *Program) Exec(tag Tag, candidates, argv, env []string) {

@@ -2,9 +2,6 @@ package process
 
 import (
 	"errors"
-	"fmt"
-	"os"
-	"space/guest/internal/console"
 	"sync"
 	"time"
 
@@ -19,8 +16,9 @@ import (
 const (
 	// startTimeout bounds the time from the fork to the execve: a program on a hung filesystem is ended and refused.
 	startTimeout = 30 * time.Second
-	// maxStartsAtOnce is how many children may be between the two; further starts wait for their turn.
-	maxStartsAtOnce = 32
+	// maxStartsAtOnce is how many children may be between the two; further starts wait for their turn. More at once
+	// bring nothing on one or two vCPUs, and let the scheduler starve the oldest of them for seconds.
+	maxStartsAtOnce = 8
 )
 
 // ErrFrozen refuses a start while the workload is frozen.
@@ -199,14 +197,6 @@ func (t *Table) await(child fork.Child) (fork.Report, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	watch.Close()
-	if !a.complete {
-		st, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stack", child.Pid))
-		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child.Pid))
-		sc, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", child.Pid))
-		b := make([]byte, 64)
-		n, err := unix.Read(child.Status, b)
-		console.Printf("TIMEOUT pid %d report %+v read %d %v armed %v\n%s\n%s\n%s", child.Pid, a.report, n, err, watch, stat, st, sc)
-	}
 	complete := a.complete
 	a.complete = true
 	return a.report, complete
@@ -238,11 +228,11 @@ func (t *Table) program(r *guestv1.Start, user workload.User, env map[string]str
 	for fd, theirs := range stdio.theirs {
 		p.Call(tagSetup, unix.SYS_DUP2, uintptr(theirs), uintptr(fd))
 	}
-	p.Call(tagSetup, unix.SYS_CLOSE_RANGE, 3, uintptr(^uint32(0)), unix.CLOSE_RANGE_CLOEXEC)
+	t.workload.Join(tagSetup, p)
+	p.CloseOthers()
 	if stdio.terminal >= 0 {
 		p.Call(tagSetup, unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 0)
 	}
-	t.workload.Join(tagSetup, p)
 	p.Call(tagSetup, unix.SYS_UMASK, 0o022)
 	limit := fork.Keep(p, unix.Rlimit{Cur: softOpenFiles, Max: hardOpenFiles})
 	p.Call(tagSetup, unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, limit, 0)

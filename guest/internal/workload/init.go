@@ -104,7 +104,7 @@ func initProgram(c Config, gate int) (*fork.Program, error) {
 	}
 	p.Try(unix.SYS_UMASK, 0o022)
 	if c.Systemd {
-		p.Try(unix.SYS_CLOSE_RANGE, 3, uintptr(^uint32(0)), unix.CLOSE_RANGE_CLOEXEC)
+		p.CloseOthers()
 		p.Exec(102, []string{"/sbin/init"}, []string{"/sbin/init"}, []string{"container=space", "PATH=" + DefaultPath})
 		return p, nil
 	}

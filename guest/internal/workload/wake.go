@@ -80,8 +80,8 @@ func (w *Workload) RunWakeHooks(limit time.Duration, env map[string]string) []st
 		for fd := range uintptr(3) {
 			p.WithSaved(1, 0, unix.SYS_DUP2, 0, fd)
 		}
-		p.Call(1, unix.SYS_CLOSE_RANGE, 3, uintptr(^uint32(0)), unix.CLOSE_RANGE_CLOEXEC)
 		w.Join(1, p)
+		p.CloseOthers()
 		p.Call(1, unix.SYS_UMASK, 0o022)
 		p.Call(1, unix.SYS_CHDIR, p.String("/"))
 		variables := []string{"PATH=" + DefaultPath, "HOME=/root", "USER=root", "LOGNAME=root", "SHELL=/bin/sh"}

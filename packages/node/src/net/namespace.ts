@@ -22,8 +22,9 @@ export async function makeNamespace(name: string, signal?: AbortSignal): Promise
   insideNetwork(namespacePath(name), () => {
     for (const [file, value] of namespaceSettings) writeSetting(file, value)
   })
-  await runProgram('ip', ['-n', name, '-batch', '-'], { ...options, input: namespaceCommands() })
+  // Not `ip -n`: it remounts /, which fails in a chroot whose / is no mount point.
   const inside = { ...options, networkNamespace: namespacePath(name) }
+  await runProgram('ip', ['-batch', '-'], { ...inside, input: namespaceCommands() })
   await runProgram('nft', ['-f', '-'], { ...inside, input: closedRules() })
 }
 
