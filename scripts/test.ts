@@ -4,7 +4,7 @@
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { cpus, release, totalmem } from 'node:os'
 import { join } from 'node:path'
 
@@ -48,6 +48,7 @@ async function run(
 function report(output: string): void {
   const day = new Date().toISOString().slice(0, 10)
   const [cpu] = cpus()
+  mkdirSync(join(root, 'docs', 'reports'), { recursive: true })
   // biome-ignore lint/suspicious/noControlCharactersInRegex: takes the colours out of a terminal's output
   const text = output.replace(/\u001b\[[0-9;]*m/g, '')
   writeFileSync(
