@@ -264,18 +264,24 @@ func TestTrialStalledOutputWaitsAndIsJoined(t *testing.T) {
 
 func TestTrialOutOfMemoryIsToldApart(t *testing.T) {
 	s := trial(t)
-	const limit = `echo 24M > /sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup)/memory.max; `
 	const hog = `python3 -c 'l = []
-while True: l.append(bytearray(1 << 20))'`
-	c := command("sh", "-c", limit+"exec "+hog)
-	c.User = "root"
+while True: l.append(bytearray(1 << 22))'`
+	at := time.Now()
+	c := command("sh", "-c", "exec "+hog)
 	if r := run(t, s, c); !r.Exit.OutOfMemory || r.Exit.Signal != 9 {
 		t.Error("oom", r.Exit, string(r.Stderr))
 	}
-	c = command("sh", "-c", limit+hog+"; exit 4")
-	c.User = "root"
+	t.Logf("the leader: %v", time.Since(at))
+	c = command("sh", "-c", hog+"; exit 4")
 	if r := run(t, s, c); !r.Exit.OutOfMemory || r.Exit.ExitCode != 4 {
 		t.Error("oom of a child", r.Exit, string(r.Stderr))
+	}
+	t.Logf("a child: %v", time.Since(at))
+	// A cgroup that somebody wrote into is not used again.
+	c = command("sh", "-c", "echo 24M > /sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup)/memory.max")
+	c.User = "root"
+	if r := run(t, s, c); r.Exit.ExitCode != 0 {
+		t.Errorf("%s", r.Stderr)
 	}
 	for range 6 {
 		c = command("sh", "-c", "cat /sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup)/memory.max; kill -9 $$")
