@@ -55,36 +55,42 @@ while [ $(date +%s) -lt $end ]; do seq $i $((i + 200)); i=$((i + 201)); sleep 0.
   expect(cut.bytes.equals(whole.stdout)).toBe(true)
 })
 
-test('B3: a reader that stops changes nothing for another one, and memory stays flat', async () => {
-  const mebibytes = tier(64, 1024)
-  const { process, session } = await server.client.command(sandbox, [
-    'sh',
-    '-c',
-    `head -c ${mebibytes}M /dev/zero | tr '\\0' y`,
-  ])
-  const second = await server.client.call(
-    'POST',
-    `/v1/sandboxes/${sandbox}/processes/${process.id}/sessions`,
-    {},
-  )
-  const stalled = await fetch(session.events_url, { headers: { authorization: `Bearer ${session.token}` } })
-  const before = server.residentMib()
-  let peak = before
-  let bytes = 0
-  for await (const event of server.client.events(second.session ?? second)) {
-    if (event.name !== 'stdout') continue
-    const data = bytesOf(event.data)
-    expect(event.data['offset']).toBe(bytes)
-    bytes += data.length
-    peak = Math.max(peak, server.residentMib())
-  }
-  expect(bytes).toBe(mebibytes * 2 ** 20)
-  // The server's garbage collector needs room to breathe; the promise of 32 MiB is held over the long run.
-  expect(peak - before).toBeLessThan(tier(160, 160))
-  await sleep(tier(1_000, 60_000))
-  expect(server.residentMib() - before).toBeLessThan(tier(160, 96))
-  await stalled.body?.cancel()
-})
+test(
+  'B3: a reader that stops changes nothing for another one, and memory stays flat',
+  async () => {
+    const mebibytes = tier(64, 1024)
+    const { process, session } = await server.client.command(sandbox, [
+      'sh',
+      '-c',
+      `head -c ${mebibytes}M /dev/zero | tr '\\0' y`,
+    ])
+    const second = await server.client.call(
+      'POST',
+      `/v1/sandboxes/${sandbox}/processes/${process.id}/sessions`,
+      {},
+    )
+    const stalled = await fetch(session.events_url, { headers: { authorization: `Bearer ${session.token}` } })
+    const before = server.residentMib()
+    let peak = before
+    let bytes = 0
+    for await (const event of server.client.events(second.session ?? second)) {
+      if (event.name !== 'stdout') continue
+      const data = bytesOf(event.data)
+      expect(event.data['offset']).toBe(bytes)
+      bytes += data.length
+      peak = Math.max(peak, server.residentMib())
+    }
+    expect(bytes).toBe(mebibytes * 2 ** 20)
+    // Garbage that is not yet collected counts as resident: what stays is the promise, the peak only catches a leak.
+    expect(peak - before).toBeLessThan(160)
+    await sleep(tier(1_000, 60_000))
+    const grown = server.residentMib() - before
+    console.log(`the server grew by ${grown.toFixed(0)} MiB, at most ${(peak - before).toFixed(0)} MiB`)
+    expect(grown).toBeLessThan(tier(160, 32))
+    await stalled.body?.cancel()
+  },
+  tier(300_000, 1_800_000),
+)
 
 test('a stream that ended is answered with 204, so that an EventSource stops', async () => {
   const { session } = await server.client.command(sandbox, ['true'])
