@@ -205,6 +205,9 @@ export class ProcessRun {
         if (stream === undefined || !this.writer.begun)
           throw new ProtocolViolation('output of no stream, or before started')
         this.writer.append(stream, Number(kind.value.offset), kind.value.data)
+        // Connect 2.3 races each read against one promise of the whole call, and so keeps every message until the call
+        // ends: what it keeps must not hold the bytes.
+        response.kind = { case: undefined }
         await this.writer.room(this.#stop.signal)
         return undefined
       }
